@@ -1,0 +1,71 @@
+/**
+ * The port every model call goes through, lead and child alike. A provider is one file that builds a `ChatModel`.
+ * Owns the contract only. The contract: the request passes `assertModelRequest`; the answer carries ids minted by us
+ * (message and calls), strictly parsed arguments and a finish reason, or the call throws a `ModelFailure`.
+ */
+import type { AIMessage, BaseMessage } from "@langchain/core/messages";
+import type { RunnableConfig } from "@langchain/core/runnables";
+
+/** A tool as a model sees it. `parameters` is a JSON Schema object. */
+export interface ToolSpec {
+  readonly name: string;
+  readonly description: string;
+  readonly parameters: Record<string, unknown>;
+}
+
+export interface ModelRequest {
+  /** At most one system message, first; the rest obeys `assertModelRequest`. */
+  readonly messages: readonly BaseMessage[];
+  readonly tools: readonly ToolSpec[];
+}
+
+export interface ChatModel {
+  /** The name in `deputy.config.ts`; what `subagent_model_name` and events carry. */
+  readonly name: string;
+  readonly provider: string;
+  /**
+   * One streamed generation. Tokens reach LangGraph's `messages` stream through `config.callbacks`; `config.signal`
+   * aborts the provider's request. Calls whose arguments do not parse are kept with `args: {}` and named in
+   * `additional_kwargs.deputy_invalid_tool_calls` ({ [call id]: { raw, error } }), so that the tools node answers them
+   * with an error result.
+   */
+  generate(request: ModelRequest, config: RunnableConfig): Promise<AIMessage>;
+}
+
+export type ModelFailureReason =
+  /** HTTP error status, or no connection. */
+  | "provider"
+  /** An error object inside a 200 stream. */
+  | "stream_error"
+  /** The stream ended without a finish reason. */
+  | "truncated"
+  /** No bytes for longer than `runtime.model_idle_seconds`. */
+  | "idle"
+  /** A finished answer without text and without calls. */
+  | "empty";
+
+export class ModelFailure extends Error {
+  override readonly name = "ModelFailure";
+  readonly reason: ModelFailureReason;
+  readonly status: number | undefined;
+  /** From `Retry-After`, in milliseconds, unbounded; the retry policy bounds it. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(
+    reason: ModelFailureReason,
+    message: string,
+    details: { status?: number; retryAfterMs?: number; cause?: unknown } = {},
+  ) {
+    super(message, { cause: details.cause });
+    this.reason = reason;
+    this.status = details.status;
+    this.retryAfterMs = details.retryAfterMs;
+  }
+}
+
+export interface ModelCatalog {
+  readonly defaultName: string;
+  /** `undefined` or "inherit" gives the default. An unknown name gives `undefined`. */
+  find(name?: string): ChatModel | undefined;
+  names(): readonly string[];
+}

@@ -1,0 +1,46 @@
+/**
+ * A tool of Deputy's: what the model sees and what runs. Adapters for other tool libraries wrap into this shape.
+ */
+import type { RunnableConfig } from "@langchain/core/runnables";
+import type { ZodObject } from "zod";
+import type { ThreadState } from "../thread-state/thread-state.ts";
+import type { WorkspaceSession } from "./workspace.ts";
+
+/**
+ * What recovery may do with a call whose result never committed: `safe` runs it again, `once` needs an idempotency
+ * key and is otherwise answered "outcome unknown", `ask` interrupts.
+ */
+export type ToolRecovery = "safe" | "once" | "ask";
+
+export interface ToolOutcome {
+  readonly status: "success" | "error";
+  /** What the model reads. */
+  readonly content: string;
+  readonly additionalKwargs?: Readonly<Record<string, unknown>>;
+  /** Further channel writes committed with the result, `messages` excepted. */
+  readonly update?: Readonly<Partial<Record<Exclude<keyof ThreadState, "messages">, unknown>>>;
+}
+
+export interface ToolRuntime {
+  readonly toolCallId: string;
+  readonly runId: string | undefined;
+  /** 1 on the first execution, 2 when recovery runs the call again. */
+  readonly attempt: number;
+  readonly signal: AbortSignal;
+  readonly workspace: WorkspaceSession;
+  /** The state the model call saw. */
+  state(): ThreadState;
+  /** Writes to LangGraph's `custom` stream. */
+  emit(event: Readonly<Record<string, unknown>>): void;
+  /** LangGraph's config of this task; a child graph is invoked under it. */
+  readonly config: RunnableConfig;
+}
+
+export interface Tool {
+  readonly name: string;
+  readonly description: string;
+  readonly parameters: ZodObject;
+  readonly recovery: ToolRecovery;
+  /** `args` already passed `parameters`. A throw becomes an error result; a tool task never throws (section 4). */
+  execute(args: Record<string, unknown>, runtime: ToolRuntime): Promise<ToolOutcome>;
+}

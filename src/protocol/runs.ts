@@ -1,0 +1,76 @@
+/**
+ * Run bodies of the LangGraph API (contracts, "Run options"). An option named here is honoured; every other known
+ * option is `unsupported_option`, an unknown one `invalid_request`: nothing is accepted and ignored.
+ */
+import { z } from "zod";
+import { clientIdSchema } from "./identifiers.ts";
+import { metadataSchema } from "./threads.ts";
+
+export const RUN_STATUSES = ["pending", "running", "success", "error", "timeout", "interrupted"] as const;
+export type RunStatus = (typeof RUN_STATUSES)[number];
+
+export const STREAM_MODES = ["values", "messages-tuple", "updates", "custom"] as const;
+export type StreamMode = (typeof STREAM_MODES)[number];
+
+/** Options of the reference API that Deputy does not honour yet: refused by name. */
+export const UNSUPPORTED_RUN_OPTIONS = [
+  "command",
+  "interrupt_before",
+  "interrupt_after",
+  "checkpoint",
+  "checkpoint_id",
+  "webhook",
+  "feedback_keys",
+  "on_completion",
+  "after_seconds",
+  "checkpoint_during",
+  "strict_resume",
+] as const;
+
+export const createRunBodySchema = z.strictObject({
+  assistant_id: clientIdSchema,
+  input: z.record(z.string(), z.unknown()).nullish(),
+  config: z
+    .looseObject({
+      configurable: metadataSchema.optional(),
+      recursion_limit: z.int().min(1).max(10_000).optional(),
+      tags: z.array(z.string()).max(100).optional(),
+    })
+    .nullish(),
+  context: metadataSchema.nullish(),
+  metadata: metadataSchema.nullish(),
+  stream_mode: z
+    .union([z.enum(STREAM_MODES), z.array(z.enum(STREAM_MODES)).min(1)])
+    .default("values")
+    .transform((mode): StreamMode[] => (Array.isArray(mode) ? [...new Set(mode)] : [mode])),
+  stream_subgraphs: z.boolean().nullish(),
+  stream_resumable: z.boolean().nullish(),
+  on_disconnect: z.enum(["continue", "cancel"]).default("continue"),
+  if_not_exists: z.enum(["reject", "create"]).default("reject"),
+  /** `async` is honoured as `sync`; `exit` is refused. */
+  durability: z.enum(["sync", "async"]).nullish(),
+  multitask_strategy: z.enum(["reject"]).default("reject"),
+});
+export type CreateRunBody = z.output<typeof createRunBodySchema>;
+
+export const runSchema = z.object({
+  run_id: z.string(),
+  thread_id: z.string(),
+  assistant_id: z.string(),
+  created_at: z.string(),
+  updated_at: z.string(),
+  status: z.enum(RUN_STATUSES),
+  metadata: metadataSchema,
+  multitask_strategy: z.string(),
+  kwargs: z.record(z.string(), z.unknown()).optional(),
+  /** Why the run is not a success. */
+  error: z.object({ error: z.string(), message: z.string() }).nullish(),
+});
+export type Run = z.infer<typeof runSchema>;
+
+export const listRunsQuerySchema = z.strictObject({
+  limit: z.coerce.number().int().min(1).max(1_000).default(10),
+  offset: z.coerce.number().int().min(0).default(0),
+  status: z.enum(RUN_STATUSES).optional(),
+});
+export type ListRunsQuery = z.output<typeof listRunsQuerySchema>;

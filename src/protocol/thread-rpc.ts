@@ -1,0 +1,88 @@
+/**
+ * The thread object as the gateway and the consumers call it. RPC methods answer `RpcResult`, never throw a refusal.
+ * Streams and long waits go through the object's `fetch` instead (architecture section 5, readers):
+ *
+ *   POST /runs/stream            body RunCommand            SSE, with Content-Location and Location
+ *   POST /runs/wait              body RunCommand            JSON values, whitespace kept alive until then
+ *   GET  /runs/{run_id}/stream   Last-Event-ID, ?stream_mode=&cancel_on_disconnect=   SSE
+ *   GET  /runs/{run_id}/join     ?cancel_on_disconnect=     JSON values
+ *
+ * Each carries the address in the `deputy-address` header (JSON `ThreadAddress`); refusals are `ApiRefusal` bodies with
+ * their status. `v` is the protocol version: a new gateway meets an old object during a deploy.
+ */
+import type { CreateBatchBody, Batch } from "./batches.ts";
+import type { RpcResult } from "./errors.ts";
+import type { CreateRunBody, ListRunsQuery, Run } from "./runs.ts";
+import type { CreateThreadBody, HistoryBody, Thread, ThreadStateBody, UpdateStateBody } from "./threads.ts";
+
+export const THREAD_RPC_VERSION = 1;
+
+/** Who asks, and for which thread. The object is named by owner and thread id, so the two always match it. */
+export interface ThreadAddress {
+  readonly v: 1;
+  readonly owner: string;
+  readonly thread_id: string;
+  readonly role: "user" | "admin";
+}
+
+export const THREAD_ADDRESS_HEADER = "deputy-address";
+
+/** A validated create, with the run id the gateway minted. `headers` are the client's `x-*` headers, API key excepted. */
+export interface RunCommand {
+  readonly run_id: string;
+  readonly graph_id: string;
+  readonly body: CreateRunBody;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export interface FileListing {
+  readonly path: string;
+  readonly entries: readonly { path: string; kind: "file" | "directory"; size: number; modified_at: string }[];
+}
+
+export interface ThreadRpc {
+  createThread(address: ThreadAddress, body: CreateThreadBody): Promise<RpcResult<Thread>>;
+  getThread(address: ThreadAddress): Promise<RpcResult<Thread>>;
+  patchThread(address: ThreadAddress, metadata: Record<string, unknown>): Promise<RpcResult<Thread>>;
+  deleteThread(address: ThreadAddress): Promise<RpcResult<null>>;
+
+  getState(
+    address: ThreadAddress,
+    query: { checkpoint_id?: string; subgraphs?: boolean },
+  ): Promise<RpcResult<ThreadStateBody>>;
+  updateState(
+    address: ThreadAddress,
+    body: UpdateStateBody,
+  ): Promise<RpcResult<{ checkpoint: Record<string, unknown> }>>;
+  history(address: ThreadAddress, body: HistoryBody): Promise<RpcResult<ThreadStateBody[]>>;
+
+  createRun(address: ThreadAddress, command: RunCommand): Promise<RpcResult<Run>>;
+  listRuns(address: ThreadAddress, query: ListRunsQuery): Promise<RpcResult<Run[]>>;
+  getRun(address: ThreadAddress, runId: string): Promise<RpcResult<Run>>;
+  deleteRun(address: ThreadAddress, runId: string): Promise<RpcResult<null>>;
+  cancelRun(address: ThreadAddress, runId: string, options: { wait: boolean }): Promise<RpcResult<null>>;
+  cancelTask(address: ThreadAddress, runId: string, taskId: string): Promise<RpcResult<null>>;
+
+  /** Flushes the event outbox, so that a reader of D1 that follows never misses the tail. */
+  flushEvents(address: ThreadAddress): Promise<RpcResult<null>>;
+
+  putFile(
+    address: ThreadAddress,
+    path: string,
+    bytes: Uint8Array,
+  ): Promise<RpcResult<{ path: string; size: number; created: boolean }>>;
+  getFile(
+    address: ThreadAddress,
+    path: string,
+  ): Promise<RpcResult<{ kind: "file"; bytes: Uint8Array } | ({ kind: "directory" } & FileListing)>>;
+  deleteFile(address: ThreadAddress, path: string): Promise<RpcResult<null>>;
+
+  createBatch(
+    address: ThreadAddress,
+    body: CreateBatchBody,
+    submissionKey: string | null,
+  ): Promise<RpcResult<{ batch: Batch; created: boolean }>>;
+  cancelBatch(address: ThreadAddress, batchId: string): Promise<RpcResult<Batch>>;
+  /** A consumer gives back its grant at the end of a group; the object grants on. */
+  returnGrant(address: ThreadAddress, grant: { grant_id: string; batch_id: string }): Promise<RpcResult<null>>;
+}
