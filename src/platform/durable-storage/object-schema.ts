@@ -1,0 +1,21 @@
+/**
+ * The schema of a ThreadObject's SQLite: every table, in the order it was introduced.
+ *
+ * Owns the list. Each subsystem exports its own `SchemaStep` beside its code and is appended here; a released list only
+ * grows at its end. Invariant: the constructor of the object writes nothing, so `ensureSchema` is called by the first
+ * accepted command, and everything before that asks `hasSchema`.
+ */
+import { CHECKPOINT_SCHEMA } from "./checkpoint-schema.ts";
+import { climbSchemaLadder, hasSchemaLadder, type SchemaStep } from "./schema-ladder.ts";
+
+export const OBJECT_SCHEMA: readonly SchemaStep[] = [CHECKPOINT_SCHEMA];
+
+/** Brings storage to the code's schema; cheap when it is there (two small reads). */
+export function ensureSchema(storage: DurableObjectStorage): void {
+  climbSchemaLadder(storage, OBJECT_SCHEMA);
+}
+
+/** True once a command was accepted by this object. Writes nothing. */
+export function hasSchema(storage: DurableObjectStorage): boolean {
+  return hasSchemaLadder(storage);
+}
