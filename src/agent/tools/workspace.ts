@@ -25,7 +25,14 @@ export type WorkspaceRefusal =
   /** Outside `/workspace`, or not a legal path at all. */
   | { readonly reason: "path_refused"; readonly path: string; readonly why: string }
   | { readonly reason: "file_too_large"; readonly path: string; readonly bytes: number; readonly limit: number }
-  | { readonly reason: "workspace_full"; readonly bytes: number; readonly limit: number };
+  | { readonly reason: "workspace_full"; readonly bytes: number; readonly limit: number }
+  | { readonly reason: "too_many_entries"; readonly limit: number }
+  /** Writes of calls still under way exceed what may wait in memory. */
+  | { readonly reason: "staging_full"; readonly bytes: number; readonly limit: number }
+  /** Another call, still under way, has staged a change this one cannot be combined with. */
+  | { readonly reason: "busy"; readonly path: string }
+  /** The file was committed by another call after this session read it: writing now would lose that change. */
+  | { readonly reason: "changed"; readonly path: string };
 
 /** Synchronous on purpose: object SQLite is, and a staged write must not interleave with its commit. */
 export interface WorkspaceSession {
@@ -37,6 +44,9 @@ export interface WorkspaceSession {
   read(path: string): Result<Uint8Array, WorkspaceRefusal>;
   /** Creates missing parent directories. */
   write(path: string, bytes: Uint8Array): Result<void, WorkspaceRefusal>;
+  /** Adds to the end, creating the file if missing. Recorded as an addition: appends of parallel calls all survive. */
+  append(path: string, bytes: Uint8Array): Result<void, WorkspaceRefusal>;
+  /** Creates missing parents; a directory that exists is no refusal. */
   makeDirectory(path: string): Result<void, WorkspaceRefusal>;
   remove(path: string, options: { recursive: boolean }): Result<void, WorkspaceRefusal>;
 }
