@@ -6,9 +6,10 @@
  * accepted command, and everything before that asks `hasSchema`.
  */
 import { CHECKPOINT_SCHEMA } from "./checkpoint-schema.ts";
+import { GRANT_SCHEMA } from "./grant-store.ts";
 import { climbSchemaLadder, hasSchemaLadder, type SchemaStep } from "./schema-ladder.ts";
 
-export const OBJECT_SCHEMA: readonly SchemaStep[] = [CHECKPOINT_SCHEMA];
+export const OBJECT_SCHEMA: readonly SchemaStep[] = [CHECKPOINT_SCHEMA, GRANT_SCHEMA];
 
 /** Brings storage to the code's schema; cheap when it is there (two small reads). */
 export function ensureSchema(storage: DurableObjectStorage): void {
