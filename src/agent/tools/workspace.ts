@@ -5,7 +5,7 @@
  */
 import type { Result } from "../../domain/shared/result.ts";
 
-export const WORKSPACE_ROOT = "/workspace";
+export { WORKSPACE_ROOT } from "../../domain/workspace/paths.ts";
 
 export interface WorkspaceEntry {
   readonly path: string;
