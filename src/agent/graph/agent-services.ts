@@ -1,0 +1,13 @@
+/**
+ * What an agent graph needs from its surroundings. The thread object and the batch consumer each give their own.
+ */
+import type { WorkspaceStaging } from "../tools/workspace.ts";
+
+export interface AgentServices {
+  readonly workspace: WorkspaceStaging;
+  /** 1 on a call's first execution, more when recovery runs it again. Called once per execution, before the tool runs. */
+  toolAttempt(toolCallId: string): number;
+  newId(): string;
+  /** Milliseconds since the epoch. */
+  now(): number;
+}

@@ -1,0 +1,116 @@
+/**
+ * Runs one tool call: finds the tool, checks the arguments, executes it over its staged workspace.
+ * Owns what precedes and follows `Tool.execute`. Throws what goes wrong; the tool-errors hook and the tools node make
+ * results of it. Invariant: a call that threw leaves nothing staged.
+ */
+import { AIMessage, ToolMessage, isAIMessage } from "@langchain/core/messages";
+import type { LangGraphRunnableConfig } from "@langchain/langgraph";
+import type { z } from "zod";
+import type { HookContext, ToolCallRequest, ToolCallResult } from "../hooks/hook.ts";
+import { ToolCallRefusal } from "../hooks/tool-errors.ts";
+import { TOOL_WRITABLE_CHANNELS } from "../thread-state/channels.ts";
+import type { ThreadState, ThreadStateUpdate } from "../thread-state/thread-state.ts";
+import type { Tool, ToolOutcome, ToolRuntime } from "../tools/tool.ts";
+import type { AgentServices } from "./agent-services.ts";
+import type { IdentifiedToolCall } from "./pending-calls.ts";
+
+/** Issues named in one refusal: the first few say what to correct. */
+const SCHEMA_ISSUES_SHOWN_MAX = 5;
+/** Characters of unparsable arguments shown back to the model. */
+const RAW_ARGUMENTS_CHARS_MAX = 200;
+
+export interface ToolExecution {
+  readonly tools: ReadonlyMap<string, Tool>;
+  readonly services: AgentServices;
+}
+
+function findTool(tools: ReadonlyMap<string, Tool>, name: string): Tool {
+  const tool = tools.get(name);
+  if (tool !== undefined) return tool;
+  const known = [...tools.keys()].join(", ") || "none";
+  throw new ToolCallRefusal(`there is no tool '${name}'; available: ${known}`);
+}
+
+interface InvalidToolCall {
+  readonly raw: string;
+  readonly error: string;
+}
+
+/** The model port marks a call whose arguments did not parse on the answer that holds the call. */
+function invalidMark(state: ThreadState, callId: string): InvalidToolCall | undefined {
+  const answer = state.messages.findLast(
+    (message): message is AIMessage =>
+      isAIMessage(message) && (message.tool_calls ?? []).some((call) => call.id === callId),
+  );
+  const marks = answer?.additional_kwargs["deputy_invalid_tool_calls"] as Record<string, InvalidToolCall> | undefined;
+  return marks?.[callId];
+}
+
+function refuseInvalid(call: IdentifiedToolCall, mark: InvalidToolCall | undefined): void {
+  if (mark === undefined) return;
+  const raw = mark.raw.slice(0, RAW_ARGUMENTS_CHARS_MAX);
+  throw new ToolCallRefusal(
+    `the arguments of tool '${call.name}' are not one complete JSON object (${mark.error}): ${raw}`,
+  );
+}
+
+function issueText(issue: z.core.$ZodIssue): string {
+  return `${issue.path.map(String).join(".") || "(arguments)"}: ${issue.message}`;
+}
+
+function parseArguments(tool: Tool, call: IdentifiedToolCall): Record<string, unknown> {
+  const parsed = tool.parameters.safeParse(call.args);
+  if (parsed.success) return parsed.data;
+  const issues = parsed.error.issues.slice(0, SCHEMA_ISSUES_SHOWN_MAX).map(issueText).join("; ");
+  const allowed = Object.keys(tool.parameters.shape).join(", ") || "none";
+  throw new ToolCallRefusal(`tool '${tool.name}' got invalid arguments: ${issues}. Its arguments: ${allowed}`);
+}
+
+/** Parallel results meet in one step; a channel that does not merge would fail it for all of them. */
+function checkUpdate(tool: Tool, update: ToolOutcome["update"]): ThreadStateUpdate {
+  const writable: readonly string[] = TOOL_WRITABLE_CHANNELS;
+  const refused = Object.keys(update ?? {}).find((channel) => !writable.includes(channel));
+  if (refused === undefined) return { ...update } as ThreadStateUpdate;
+  throw new ToolCallRefusal(`tool '${tool.name}' may not write channel '${refused}'; allowed: ${writable.join(", ")}`);
+}
+
+function toResult(tool: Tool, call: IdentifiedToolCall, outcome: ToolOutcome, id: string): ToolCallResult {
+  const message = new ToolMessage({
+    id,
+    name: call.name,
+    tool_call_id: call.id,
+    status: outcome.status,
+    content: outcome.content,
+    additional_kwargs: { ...outcome.additionalKwargs },
+  });
+  return { message, update: checkUpdate(tool, outcome.update) };
+}
+
+export async function executeToolCall(
+  execution: ToolExecution,
+  request: ToolCallRequest,
+  context: HookContext,
+): Promise<ToolCallResult> {
+  const { services, tools } = execution;
+  const { call, state } = request;
+  refuseInvalid(call, invalidMark(state(), call.id));
+  const tool = findTool(tools, call.name);
+  const args = parseArguments(tool, call);
+  const config: LangGraphRunnableConfig = context.config;
+  const runtime: ToolRuntime = {
+    toolCallId: call.id,
+    runId: context.runId,
+    attempt: services.toolAttempt(call.id),
+    signal: config.signal ?? new AbortController().signal,
+    workspace: services.workspace.open(call.id),
+    state,
+    emit: (event) => config.writer?.(event),
+    config,
+  };
+  try {
+    return toResult(tool, call, await tool.execute(args, runtime), services.newId());
+  } catch (error) {
+    services.workspace.discard(call.id);
+    throw error;
+  }
+}
