@@ -16,6 +16,11 @@ export interface WorkspaceEntry {
   readonly modifiedAt: number;
 }
 
+export interface WorkspaceFile {
+  readonly path: string;
+  readonly bytes: Uint8Array;
+}
+
 export type WorkspaceRefusal =
   | { readonly reason: "not_found"; readonly path: string }
   | { readonly reason: "not_a_file"; readonly path: string }
@@ -27,6 +32,8 @@ export type WorkspaceRefusal =
   | { readonly reason: "file_too_large"; readonly path: string; readonly bytes: number; readonly limit: number }
   | { readonly reason: "workspace_full"; readonly bytes: number; readonly limit: number }
   | { readonly reason: "too_many_entries"; readonly limit: number }
+  /** What a batch item may return under `outputs/`. */
+  | { readonly reason: "outputs_full"; readonly bytes: number; readonly limit: number }
   /** Writes of calls still under way exceed what may wait in memory. */
   | { readonly reason: "staging_full"; readonly bytes: number; readonly limit: number }
   /** Another call, still under way, has staged a change this one cannot be combined with. */
