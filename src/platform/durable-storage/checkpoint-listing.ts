@@ -1,0 +1,36 @@
+/** Which checkpoints a `list` call names, newest first, as keys only: bodies are read one by one while it is consumed. */
+import type { CheckpointKey } from "./checkpoint-key.ts";
+import type { SqlExecutor } from "./metered-sql.ts";
+
+export interface CheckpointSelection {
+  readonly threadId?: string | undefined;
+  readonly checkpointNs?: string | undefined;
+  readonly checkpointId?: string | undefined;
+  /** Only ids that sort before this one. */
+  readonly beforeId?: string | undefined;
+  readonly limit?: number | undefined;
+}
+
+type StoredKey = { thread_id: string; checkpoint_ns: string; checkpoint_id: string };
+
+const CONDITIONS = [
+  ["threadId", "thread_id = ?"],
+  ["checkpointNs", "checkpoint_ns = ?"],
+  ["checkpointId", "checkpoint_id = ?"],
+  ["beforeId", "checkpoint_id < ?"],
+] as const;
+
+export function selectKeys(sql: SqlExecutor, selection: CheckpointSelection): CheckpointKey[] {
+  const chosen = CONDITIONS.filter(([field]) => selection[field] !== undefined);
+  const where = chosen.length === 0 ? "" : `WHERE ${chosen.map(([, condition]) => condition).join(" AND ")}`;
+  // A negative LIMIT means none to SQLite; a caller's negative limit means nothing.
+  const limit = selection.limit === undefined ? -1 : Math.max(0, selection.limit);
+  const query = `SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints ${where}
+    ORDER BY thread_id, checkpoint_ns, checkpoint_id DESC LIMIT ?`;
+  const rows = sql.exec<StoredKey>(query, ...chosen.map(([field]) => selection[field]), limit).toArray();
+  return rows.map((row) => ({
+    threadId: row.thread_id,
+    checkpointNs: row.checkpoint_ns,
+    checkpointId: row.checkpoint_id,
+  }));
+}
