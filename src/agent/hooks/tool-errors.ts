@@ -36,8 +36,8 @@ function errorDetail(error: unknown): string {
 }
 
 export function toolErrorText(toolName: string, error: unknown): string {
-  if (error instanceof ToolCallRefusal) return `Error: ${error.message}. ${RECOVERY_HINT}`;
-  return `Error: Tool '${toolName}' failed with ${errorClass(error)}: ${errorDetail(error)}. ${RECOVERY_HINT}`;
+  if (error instanceof ToolCallRefusal) return `Error: ${error.message}\n${RECOVERY_HINT}`;
+  return `Error: Tool '${toolName}' failed with ${errorClass(error)}: ${errorDetail(error)}\n${RECOVERY_HINT}`;
 }
 
 /** True for what must leave the task as a throw: LangGraph's own signals, and anything after the run was aborted. */

@@ -4,7 +4,7 @@
  * Invariant: `applyStateUpdate` gives what the channels give, so a hook inside a node sees what the next step will see.
  */
 import type { BaseMessage } from "@langchain/core/messages";
-import { BinaryOperatorAggregate, DeltaChannel, LastValue } from "@langchain/langgraph";
+import { Annotation, BinaryOperatorAggregate, DeltaChannel } from "@langchain/langgraph";
 import { mergeDelegations } from "./merge-delegations.ts";
 import { mergeMessageWrites } from "./merge-message-writes.ts";
 import {
@@ -89,12 +89,12 @@ export function threadStateChannels() {
     promoted: merged<PromotedTools | null>(mergePromoted, null),
     delegations: merged<DelegationEntry[]>(mergeDelegations, []),
     skill_context: merged<SkillContextEntry[]>(mergeSkillContext, []),
-    thread_data: () => new LastValue<ThreadData | null>(),
-    title: () => new LastValue<string | null>(),
-    uploaded_files: () => new LastValue<Record<string, unknown>[] | null>(),
-    summary_text: () => new LastValue<string | null>(),
-    background_tasks: () => new LastValue<Record<string, unknown> | null>(),
-    run_progress: () => new LastValue<RunProgress>(),
+    thread_data: () => Annotation<ThreadData | null>(),
+    title: () => Annotation<string | null>(),
+    uploaded_files: () => Annotation<Record<string, unknown>[] | null>(),
+    summary_text: () => Annotation<string | null>(),
+    background_tasks: () => Annotation<Record<string, unknown> | null>(),
+    run_progress: () => Annotation<RunProgress>(),
   };
 }
 
