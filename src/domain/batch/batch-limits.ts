@@ -16,8 +16,11 @@ export const ITEM_TIMEOUT_SECONDS_MAX = 780;
 export const ITEM_ATTEMPTS_MAX = 10;
 /** Why an attempt failed is a sentence or a short stack, not a document. */
 export const ITEM_ERROR_CHARS_MAX = 2_000;
-/** Of the stored JSON, so that a row stays under D1's 2 MB whatever the bytes are. */
-export const ITEM_OUTPUTS_BYTES_MAX = 1_024 * 1_024;
+/**
+ * Of the stored JSON: room for 1 MiB of files as base64, below D1's 2 MB row. Text that escapes to more fails the item
+ * by name.
+ */
+export const ITEM_OUTPUTS_JSON_BYTES_MAX = 1_900_000;
 /** Slots one wake may carry: the upper bound of `max_running`. */
 export const WAKE_SLOTS_MAX = 64;
 

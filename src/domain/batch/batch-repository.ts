@@ -17,6 +17,7 @@ import type {
   LeaseRef,
   Wake,
 } from "./batch.ts";
+import type { SubmissionConflict } from "./batch-refusal.ts";
 import type { ItemSettlement } from "./item-settlement.ts";
 import type { OfferFinding } from "./offer-window.ts";
 import type { BatchPlan } from "./validate-batch.ts";
@@ -33,10 +34,6 @@ export interface BatchSubmission {
   readonly definition: unknown;
   readonly files: readonly BatchFile[];
   readonly now: number;
-}
-
-export interface SubmissionConflict {
-  readonly reason: "idempotency_conflict";
 }
 
 export interface ClaimRequest {
@@ -94,12 +91,23 @@ export interface ItemsQuery {
   readonly previewChars: number;
 }
 
+export interface ExportPageQuery {
+  readonly afterOrdinal: number;
+  readonly limit: number;
+}
+
+export interface ExportPage {
+  readonly items: readonly ItemResult[];
+  /** The `afterOrdinal` of the following page; `null` on the last. */
+  readonly nextAfter: number | null;
+}
+
 export interface BatchReader {
   getBatch(owner: string, batchId: string): Promise<BatchView | undefined>;
   /** By ordinal. `undefined` for a batch the owner does not have. */
   listItems(owner: string, batchId: string, query: ItemsQuery): Promise<readonly ItemView[] | undefined>;
-  /** Terminal items by ordinal, in pages bounded by bytes. Empty for a batch the owner does not have. */
-  exportResults(owner: string, batchId: string): AsyncIterable<readonly ItemResult[]>;
+  /** Terminal items by ordinal, a page bounded by rows and bytes. `undefined` for a batch the owner does not have. */
+  exportPage(owner: string, batchId: string, page: ExportPageQuery): Promise<ExportPage | undefined>;
 }
 
 export interface BatchWorkRows {

@@ -4,7 +4,7 @@
  * `completed`, `failed` and `pending` come out; nothing here leaves a terminal status).
  */
 import { unreachable } from "../shared/assert.ts";
-import { ITEM_ERROR_CHARS_MAX, ITEM_OUTPUTS_BYTES_MAX } from "./batch-limits.ts";
+import { ITEM_ERROR_CHARS_MAX, ITEM_OUTPUTS_JSON_BYTES_MAX } from "./batch-limits.ts";
 import type { ItemOutputs, TokenUsage } from "./batch.ts";
 import { boundText } from "./item-text.ts";
 
@@ -82,8 +82,12 @@ function settleCompleted(
 ): ItemSettlement {
   const outputs = outcome.outputs !== null && Object.keys(outcome.outputs).length > 0 ? outcome.outputs : null;
   const bytes = outputs === null ? 0 : utf8Bytes(JSON.stringify(outputs));
-  if (bytes > ITEM_OUTPUTS_BYTES_MAX) {
-    return settleFailure(facts, `outputs_too_large: ${bytes} bytes, the limit is ${ITEM_OUTPUTS_BYTES_MAX}`, "failed");
+  if (bytes > ITEM_OUTPUTS_JSON_BYTES_MAX) {
+    return settleFailure(
+      facts,
+      `outputs_too_large: ${bytes} bytes, the limit is ${ITEM_OUTPUTS_JSON_BYTES_MAX}`,
+      "failed",
+    );
   }
   return {
     ...BLANK,
