@@ -1,0 +1,75 @@
+/**
+ * The strict reading of a model's calls, for every provider alike: arguments are one JSON object in the raw text or the
+ * call is invalid. Nothing is repaired: an adapter's lenient parser turns arguments cut by the output limit into
+ * complete-looking ones, and a tool would then run with half a command.
+ * Owns the reading and the bounds; the tools node answers an invalid call with an error result.
+ */
+import type { ToolCall } from "@langchain/core/messages/tool";
+import { isPlainObject, MODEL_NAME_PATTERN } from "./request-rules.ts";
+
+/** What stands in for a name no provider would take back. */
+export const UNKNOWN_TOOL_NAME = "unknown_tool";
+
+/** Enough for the model to see what it wrote; the whole could be megabytes and is stored with the message. */
+export const INVALID_RAW_CHARS_MAX = 2_000;
+
+export interface RawCall {
+  readonly id: string;
+  readonly name: string;
+  readonly rawArguments: string;
+}
+
+export interface InvalidCall {
+  readonly raw: string;
+  readonly error: string;
+}
+
+export interface CheckedCalls {
+  readonly toolCalls: (ToolCall & { id: string })[];
+  /** By our call id; kept in `additional_kwargs.deputy_invalid_tool_calls`. */
+  readonly invalid: Record<string, InvalidCall>;
+}
+
+export function checkCalls(calls: readonly RawCall[], finishReason: string): CheckedCalls {
+  const invalid: Record<string, InvalidCall> = {};
+  const toolCalls = calls.map((call) => {
+    const legal = MODEL_NAME_PATTERN.test(call.name);
+    const args = parseObject(call.rawArguments);
+    const error = legal ? argumentsError(call.rawArguments, args, finishReason) : nameError(call.name);
+    if (error !== undefined) invalid[call.id] = { raw: cutText(call.rawArguments, INVALID_RAW_CHARS_MAX), error };
+    const name = legal ? call.name : UNKNOWN_TOOL_NAME;
+    return { type: "tool_call" as const, id: call.id, name, args: error === undefined ? (args ?? {}) : {} };
+  });
+  return { toolCalls, invalid };
+}
+
+function nameError(name: string): string {
+  return `the tool name ${JSON.stringify(cutText(name, 100))} is illegal; names match ${MODEL_NAME_PATTERN.source}`;
+}
+
+function argumentsError(
+  raw: string,
+  args: Record<string, unknown> | undefined,
+  finishReason: string,
+): string | undefined {
+  if (args) return undefined;
+  if (finishReason === "length") return "the arguments were cut by the output limit; send a shorter call";
+  if (raw.trim() === "") return "the arguments are empty; send one JSON object, {} when there are none";
+  return "the arguments are not one JSON object";
+}
+
+function parseObject(raw: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(raw);
+    return isPlainObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** At most `max` UTF-16 units, never ending in half of a surrogate pair (object SQL would store replacement characters). */
+export function cutText(text: string, max: number): string {
+  if (text.length <= max) return text;
+  const last = text.charCodeAt(max - 1);
+  return text.slice(0, last >= 0xd800 && last <= 0xdbff ? max - 1 : max);
+}

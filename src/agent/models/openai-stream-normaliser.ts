@@ -1,0 +1,132 @@
+/**
+ * Chat-completion stream events, made regular before the adapter sees them. Pure: events in, events out, no I/O.
+ * Owns: the assistant role on every delta (without it the adapter loses the calls and the usage while the run stays
+ * green), our message id and call ids, one delta a call with its whole raw arguments, one finish reason, usage once and
+ * only when the provider sent it, and the failures that arrive inside a 200.
+ * A call's arguments are emitted whole at the end: the adapter re-parses all of them at every delta.
+ */
+import { mintCallId } from "./call-id.ts";
+import { ModelFailure } from "./model.ts";
+import { isPlainObject } from "./request-rules.ts";
+import { ToolCallAssembler } from "./tool-call-assembler.ts";
+
+export interface NormaliserOptions {
+  readonly messageId: string;
+  readonly random: () => number;
+}
+
+type Chunk = Record<string, unknown>;
+
+export class OpenAiStreamNormaliser {
+  readonly #options: NormaliserOptions;
+  readonly #calls = new ToolCallAssembler();
+  readonly #providerCallIds: Record<string, string> = {};
+  #finishReason: string | undefined;
+  #model: string | undefined;
+  #usage: Chunk | undefined;
+
+  constructor(options: NormaliserOptions) {
+    this.#options = options;
+  }
+
+  /** Ours → theirs; filled by `finish`. */
+  get providerCallIds(): Readonly<Record<string, string>> {
+    return this.#providerCallIds;
+  }
+
+  /** With a finish reason the answer is whole, whatever the connection does next. */
+  get isFinished(): boolean {
+    return this.#finishReason !== undefined;
+  }
+
+  /** The data of one server-sent event, `[DONE]` excepted. Throws `ModelFailure` for an error inside the stream. */
+  push(data: string): Chunk[] {
+    const event = parseEvent(data);
+    if (event.error !== undefined && event.error !== null) throw toStreamError(event.error);
+    if (typeof event.model === "string" && event.model !== "") this.#model = event.model;
+    if (isPlainObject(event.usage)) this.#usage = event.usage;
+    const choice = firstChoice(event);
+    if (!choice) return [];
+    if (typeof choice.finish_reason === "string" && choice.finish_reason !== "") {
+      this.#finishReason = choice.finish_reason;
+    }
+    const delta = isPlainObject(choice.delta) ? choice.delta : {};
+    if (Array.isArray(delta.tool_calls)) for (const call of delta.tool_calls) this.#calls.push(call);
+    return this.#textDelta(delta);
+  }
+
+  /** The end of the stream: calls, finish reason and usage. Throws `ModelFailure` "truncated" without a finish reason. */
+  finish(): Chunk[] {
+    const finishReason = this.#finishReason;
+    if (finishReason === undefined) {
+      throw new ModelFailure("truncated", "the provider's stream ended without a finish reason");
+    }
+    const calls = this.#calls.finish().map((call, index) => {
+      const id = mintCallId(this.#options.random);
+      if (call.providerId !== undefined) this.#providerCallIds[id] = call.providerId;
+      return { index, id, type: "function", function: { name: call.name, arguments: call.rawArguments } };
+    });
+    const delta = { role: "assistant", content: "", ...(calls.length > 0 && { tool_calls: calls }) };
+    const usage = toUsage(this.#usage);
+    return [
+      this.#chunk([{ index: 0, delta, finish_reason: finishReason }]),
+      ...(usage ? [{ ...this.#chunk([]), usage }] : []),
+    ];
+  }
+
+  #textDelta(delta: Chunk): Chunk[] {
+    const content = typeof delta.content === "string" ? delta.content : "";
+    const reasoning = typeof delta.reasoning_content === "string" ? delta.reasoning_content : "";
+    if (content === "" && reasoning === "") return [];
+    const fields = { role: "assistant", content, ...(reasoning !== "" && { reasoning_content: reasoning }) };
+    return [this.#chunk([{ index: 0, delta: fields, finish_reason: null }])];
+  }
+
+  #chunk(choices: readonly Chunk[]): Chunk {
+    return { id: this.#options.messageId, object: "chat.completion.chunk", model: this.#model ?? "", choices };
+  }
+}
+
+function parseEvent(data: string): Chunk {
+  let event: unknown;
+  try {
+    event = JSON.parse(data);
+  } catch {
+    event = undefined;
+  }
+  if (!isPlainObject(event)) throw new ModelFailure("stream_error", "the provider sent an event that is not JSON");
+  return event;
+}
+
+/** We ask for one choice; others would mix into it. */
+function firstChoice(event: Chunk): Chunk | undefined {
+  const choices: unknown[] = Array.isArray(event.choices) ? event.choices : [];
+  return choices.filter(isPlainObject).find((choice) => (choice.index ?? 0) === 0);
+}
+
+/** Long enough for any provider's sentence; a failure's text is shown and logged. */
+const ERROR_TEXT_CHARS_MAX = 500;
+
+/** `{ message, code }`, a bare string, or whatever else a proxy put there. */
+export function toStreamError(error: unknown): ModelFailure {
+  const fields = isPlainObject(error) ? error : {};
+  const text = typeof fields.message === "string" ? fields.message : JSON.stringify(error);
+  const status = [fields.status, fields.code].map(Number).find((code) => code >= 400 && code <= 599);
+  return new ModelFailure("stream_error", text.slice(0, ERROR_TEXT_CHARS_MAX), status === undefined ? {} : { status });
+}
+
+/** Missing usage stays missing, and half a record is missing too: a zero that nobody measured is a lie (R67). */
+function toUsage(usage: Chunk | undefined): Chunk | undefined {
+  const { prompt_tokens: input, completion_tokens: output, total_tokens: total } = usage ?? {};
+  if (!isCount(input) || !isCount(output)) return undefined;
+  return {
+    ...usage,
+    prompt_tokens: input,
+    completion_tokens: output,
+    total_tokens: isCount(total) ? total : input + output,
+  };
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+}
