@@ -8,6 +8,8 @@ export interface Env {
   BATCH_WAKES: Queue;
   /** JSON `{ "<key>": { "owner", "role" } }`. Unset outside `npm run dev` means every request is refused. */
   API_KEYS?: string;
+  /** The owner of every request while `API_KEYS` is unset; only `npm run dev` sets it. */
+  DEV_OWNER?: string;
   OPENAI_API_KEY?: string;
   OPENAI_BASE_URL?: string;
   OPENAI_MODEL?: string;

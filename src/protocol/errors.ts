@@ -2,6 +2,7 @@
  * The error codes of the HTTP API and of refusals that cross RPC (contracts, "HTTP errors"). One mapping from code to
  * status serves every route; a code never changes its status.
  */
+import { z } from "zod";
 import type { Result } from "../domain/shared/result.ts";
 
 export const STATUS_BY_CODE = {
@@ -31,6 +32,17 @@ export interface ApiRefusal {
   readonly message: string;
   readonly details?: Readonly<Record<string, unknown>>;
 }
+
+/** The body of every error answer. */
+export const errorBodySchema = z
+  .object({
+    code: z.enum(Object.keys(STATUS_BY_CODE) as [ErrorCode, ...ErrorCode[]]),
+    message: z.string(),
+    request_id: z.string(),
+    details: z.record(z.string(), z.unknown()).optional(),
+  })
+  .meta({ ref: "Error" });
+export type ErrorBody = z.infer<typeof errorBodySchema>;
 
 /** What every RPC method of the thread object answers: thrown errors lose their class on the way, values do not. */
 export type RpcResult<T> = Result<T, ApiRefusal>;

@@ -23,16 +23,18 @@ export interface RunEvent {
 export type RunEventDraft = Omit<RunEvent, "seq" | "created_at">;
 
 /** A row of the log as HTTP returns it. Readers ignore types and fields they do not know. */
-export const runEventRowSchema = z.object({
-  thread_id: z.string(),
-  run_id: z.string(),
-  seq: z.int().min(1),
-  event_type: z.string().max(32),
-  category: z.string().max(16),
-  content: z.unknown(),
-  metadata: z.record(z.string(), z.unknown()),
-  created_at: z.string(),
-});
+export const runEventRowSchema = z
+  .object({
+    thread_id: z.string(),
+    run_id: z.string(),
+    seq: z.int().min(1),
+    event_type: z.string().max(32),
+    category: z.string().max(16),
+    content: z.unknown(),
+    metadata: z.record(z.string(), z.unknown()),
+    created_at: z.string(),
+  })
+  .meta({ ref: "RunEvent" });
 export type RunEventRow = z.infer<typeof runEventRowSchema>;
 
 /** A run's page: large enough for a card's whole history, small enough to hold in memory. */

@@ -1,0 +1,49 @@
+/**
+ * Reads request bodies under a bound. Invariants: at most the bound plus one chunk is ever held, with or without a
+ * content-length; bytes that are not UTF-8 are refused, not replaced.
+ */
+import { type Result, ok } from "../domain/shared/result.ts";
+import type { ApiRefusal } from "../protocol/errors.ts";
+import { refuse } from "./errors.ts";
+
+export async function readBody(request: Request, bytesMax: number): Promise<Result<Uint8Array, ApiRefusal>> {
+  const announced = Number(request.headers.get("content-length") ?? 0);
+  if (announced > bytesMax) return tooLarge(bytesMax);
+  if (request.body === null) return ok(new Uint8Array());
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of request.body as ReadableStream<Uint8Array>) {
+    size += chunk.byteLength;
+    // Leaving the loop cancels the stream: the rest is not read.
+    if (size > bytesMax) return tooLarge(bytesMax);
+    chunks.push(chunk);
+  }
+  return ok(joined(chunks, size));
+}
+
+/** An empty body reads as `{}`, as clients send none where every field is optional. */
+export async function readJson(request: Request, bytesMax: number): Promise<Result<unknown, ApiRefusal>> {
+  const body = await readBody(request, bytesMax);
+  if (!body.ok) return body;
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(body.value);
+    return ok(text.trim() === "" ? {} : (JSON.parse(text) as unknown));
+  } catch {
+    return refuse("invalid_json", "The body is not valid JSON in UTF-8.");
+  }
+}
+
+function tooLarge(bytesMax: number): Result<never, ApiRefusal> {
+  return refuse("too_large", `The body is larger than ${bytesMax} bytes.`, { limit_bytes: bytesMax });
+}
+
+function joined(chunks: readonly Uint8Array[], size: number): Uint8Array {
+  if (chunks.length === 1 && chunks[0] !== undefined) return chunks[0];
+  const whole = new Uint8Array(size);
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.byteLength;
+  }
+  return whole;
+}

@@ -1,0 +1,69 @@
+/**
+ * What the gateway needs from the rest of Deputy. Every method that reads stored rows takes the owner first (P7); a
+ * missing row and another owner's row are the same `null`.
+ */
+import type { Batch, BatchItem, BatchResultLine, ListItemsQuery } from "../protocol/batches.ts";
+import type { ListMessagesQuery, ListRunEventsQuery, RunEventRow } from "../protocol/run-events.ts";
+import type { ThreadRpc } from "../protocol/thread-rpc.ts";
+import type { CountThreadsBody, SearchThreadsBody, Thread } from "../protocol/threads.ts";
+
+export interface ThreadDirectory {
+  stub(owner: string, threadId: string): ThreadRpc & { fetch(request: Request): Promise<Response> };
+}
+
+export interface ThreadSearch {
+  /** One page in the asked order, and how many threads match in all. */
+  search(owner: string, query: SearchThreadsBody): Promise<{ threads: Thread[]; total: number }>;
+  count(owner: string, query: CountThreadsBody): Promise<number>;
+}
+
+/** `next` is the cursor of the following page, null on the last: a page may end early, at its byte bound. */
+export interface EventPage {
+  readonly rows: RunEventRow[];
+  readonly next: number | null;
+}
+
+export interface RunEventReader {
+  /** Ascending; null when the run is unknown. The filters apply before the limit. */
+  listRunEvents(
+    key: { owner: string; thread_id: string },
+    runId: string,
+    query: ListRunEventsQuery,
+  ): Promise<EventPage | null>;
+  /** Ascending rows of category `message`. */
+  listMessages(key: { owner: string; thread_id: string }, query: ListMessagesQuery): Promise<EventPage>;
+}
+
+export interface BatchReader {
+  /** Batches still loading are invisible. */
+  getBatch(owner: string, batchId: string): Promise<Batch | null>;
+  listItems(owner: string, batchId: string, query: ListItemsQuery): Promise<BatchItem[] | null>;
+  /** Terminal items behind an ordinal, ascending; at most `limit`. `next_after` is null when none is left. */
+  exportResults(
+    owner: string,
+    batchId: string,
+    page: { after_ordinal: number; limit: number },
+  ): Promise<{ lines: BatchResultLine[]; next_after: number | null } | null>;
+}
+
+export interface GraphCatalogue {
+  graphs(): readonly { graph_id: string; name: string; description: string | null }[];
+}
+
+export interface GatewayDeps {
+  readonly auth: { readonly apiKeys: string | undefined; readonly devOwner: string | undefined };
+  readonly threads: ThreadDirectory;
+  readonly threadSearch: ThreadSearch;
+  readonly events: RunEventReader;
+  readonly batches: BatchReader;
+  readonly graphs: GraphCatalogue;
+  /** Id of a graph's default assistant. */
+  readonly assistantId: (graphId: string) => string;
+  readonly newId: () => string;
+  /** Resolves after that many milliseconds; the pace of progress streams. */
+  readonly pause: (ms: number) => Promise<void>;
+  /** Structured log lines for faults; never sees a key or a body. */
+  readonly log: (entry: Readonly<Record<string, unknown>>) => void;
+  readonly version: string;
+  readonly features: readonly string[];
+}

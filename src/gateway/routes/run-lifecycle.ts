@@ -1,0 +1,97 @@
+/** Following a run that is under way, and ending it or one of its delegations. */
+import { z } from "zod";
+import { UNSUPPORTED_RUN_VALUES } from "../../protocol/runs.ts";
+import { answer, empty, fetchThread } from "../answers.ts";
+import { addressOf, operation } from "../operation.ts";
+import { queryFlag, queryStreamModes, runParams } from "../shapes.ts";
+
+const cancel = operation({
+  method: "post",
+  path: "/threads/:thread_id/runs/:run_id/cancel",
+  id: "cancelRun",
+  tag: "runs",
+  summary: "Ends a run; what it committed stays.",
+  params: runParams,
+  query: {
+    schema: z.strictObject({
+      wait: queryFlag.describe("Answer once the run has ended."),
+      action: z.enum(["interrupt"]).default("interrupt"),
+    }),
+    unsupported: { options: ["reason"], values: { action: ["rollback"] } },
+  },
+  responses: { 202: { description: "Being cancelled." }, 204: { description: "Ended." } },
+  errors: ["not_found", "not_cancellable"],
+  handle: async ({ params, query, principal, deps }) => {
+    const address = addressOf(principal, params.thread_id);
+    const stub = deps.threads.stub(address.owner, address.thread_id);
+    const cancelled = await stub.cancelRun(address, params.run_id, { wait: query.wait });
+    return answer(cancelled, () => empty(query.wait ? 204 : 202));
+  },
+});
+
+const cancelTask = operation({
+  method: "post",
+  path: "/threads/:thread_id/runs/:run_id/tasks/:task_id/cancel",
+  id: "cancelTask",
+  tag: "runs",
+  summary: "Cancels one delegation; the run goes on.",
+  params: runParams.extend({ task_id: z.string().min(1).max(128) }),
+  responses: { 202: { description: "Being cancelled." } },
+  errors: ["not_found", "not_cancellable"],
+  handle: async ({ params, principal, deps }) => {
+    const address = addressOf(principal, params.thread_id);
+    const stub = deps.threads.stub(address.owner, address.thread_id);
+    return answer(await stub.cancelTask(address, params.run_id, params.task_id), () => empty(202));
+  },
+});
+
+const join = operation({
+  method: "get",
+  path: "/threads/:thread_id/runs/:run_id/join",
+  id: "joinRun",
+  tag: "runs",
+  summary: "Waits for a run and answers with its final values.",
+  params: runParams,
+  query: { schema: z.strictObject({ cancel_on_disconnect: queryFlag }) },
+  responses: { 200: { description: "Values.", schema: z.record(z.string(), z.unknown()) } },
+  errors: ["not_found"],
+  handle: async ({ params, query, principal, deps }) => {
+    const search = new URLSearchParams({ cancel_on_disconnect: query.cancel_on_disconnect ? "1" : "0" });
+    const path = `/runs/${params.run_id}/join?${search.toString()}`;
+    return fetchThread(deps.threads, addressOf(principal, params.thread_id), { path });
+  },
+});
+
+const stream = operation({
+  method: "get",
+  path: "/threads/:thread_id/runs/:run_id/stream",
+  id: "joinRunStream",
+  tag: "runs",
+  summary: "Streams a run's frames from where the client left off; finished runs replay until their frames expire.",
+  params: runParams,
+  headers: { "Last-Event-ID": "The last frame seen; `-1` replays all." },
+  query: {
+    schema: z.strictObject({
+      stream_mode: queryStreamModes,
+      cancel_on_disconnect: queryFlag,
+      checkpoint_id: z
+        .string()
+        .max(128)
+        .optional()
+        .describe("Sent by clients that rejoin; a run has one history, so it selects nothing."),
+    }),
+    unsupported: { options: ["namespace"], values: { stream_mode: UNSUPPORTED_RUN_VALUES["stream_mode"] ?? [] } },
+  },
+  responses: { 200: { description: "Server-sent events.", media: "text/event-stream" } },
+  errors: ["not_found"],
+  handle: async ({ params, query, principal, request, deps }) => {
+    const search = new URLSearchParams({ cancel_on_disconnect: query.cancel_on_disconnect ? "1" : "0" });
+    for (const mode of [query.stream_mode ?? []].flat()) search.append("stream_mode", mode);
+    const lastEventId = request.headers.get("last-event-id");
+    const headers: Record<string, string> = lastEventId === null ? {} : { "last-event-id": lastEventId };
+    const path = `/runs/${params.run_id}/stream?${search.toString()}`;
+    return fetchThread(deps.threads, addressOf(principal, params.thread_id), { path, init: { headers } });
+  },
+});
+
+export const runLifecycleOperations = [cancel, cancelTask, join, stream] as const;

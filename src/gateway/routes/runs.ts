@@ -1,0 +1,100 @@
+import { z } from "zod";
+import { listRunsQuerySchema, runSchema } from "../../protocol/runs.ts";
+import { answer, empty, json } from "../answers.ts";
+import { addressOf, operation } from "../operation.ts";
+import { RUN_BODY, startAndFollow, startInBackground } from "../run-requests.ts";
+import { runParams, threadParams } from "../shapes.ts";
+
+const CREATE_ERRORS = ["not_found", "thread_busy", "already_exists"] as const;
+
+const create = operation({
+  method: "post",
+  path: "/threads/:thread_id/runs",
+  id: "createRun",
+  tag: "runs",
+  summary: "Starts a run and answers at once.",
+  params: threadParams,
+  body: RUN_BODY,
+  responses: { 200: { description: "The run, `pending` or `running`.", schema: runSchema } },
+  errors: CREATE_ERRORS,
+  handle: async (call) => startInBackground(call, addressOf(call.principal, call.params.thread_id)),
+});
+
+const stream = operation({
+  method: "post",
+  path: "/threads/:thread_id/runs/stream",
+  id: "streamRun",
+  tag: "runs",
+  summary: "Starts a run and streams its frames; `Location` is where a dropped stream resumes.",
+  params: threadParams,
+  body: RUN_BODY,
+  responses: { 200: { description: "Server-sent events.", media: "text/event-stream" } },
+  errors: CREATE_ERRORS,
+  handle: async (call) => startAndFollow(call, addressOf(call.principal, call.params.thread_id), "stream"),
+});
+
+const wait = operation({
+  method: "post",
+  path: "/threads/:thread_id/runs/wait",
+  id: "waitRun",
+  tag: "runs",
+  summary: "Starts a run and answers with its final values.",
+  params: threadParams,
+  body: RUN_BODY,
+  responses: {
+    200: { description: "Values, `__error__` or `__interrupt__`.", schema: z.record(z.string(), z.unknown()) },
+  },
+  errors: CREATE_ERRORS,
+  handle: async (call) => startAndFollow(call, addressOf(call.principal, call.params.thread_id), "wait"),
+});
+
+const list = operation({
+  method: "get",
+  path: "/threads/:thread_id/runs",
+  id: "listRuns",
+  tag: "runs",
+  summary: "Runs of a thread, newest first.",
+  params: threadParams,
+  query: { schema: listRunsQuerySchema, unsupported: { options: ["select"] } },
+  responses: { 200: { description: "One page.", schema: z.array(runSchema) } },
+  errors: ["not_found"],
+  handle: async ({ params, query, principal, deps }) => {
+    const address = addressOf(principal, params.thread_id);
+    const runs = await deps.threads.stub(address.owner, address.thread_id).listRuns(address, query);
+    return answer(runs, (page) => json(page));
+  },
+});
+
+const get = operation({
+  method: "get",
+  path: "/threads/:thread_id/runs/:run_id",
+  id: "getRun",
+  tag: "runs",
+  summary: "One run.",
+  params: runParams,
+  responses: { 200: { description: "The run.", schema: runSchema } },
+  errors: ["not_found"],
+  handle: async ({ params, principal, deps }) => {
+    const address = addressOf(principal, params.thread_id);
+    const run = await deps.threads.stub(address.owner, address.thread_id).getRun(address, params.run_id);
+    return answer(run, (found) => json(found));
+  },
+});
+
+const remove = operation({
+  method: "delete",
+  path: "/threads/:thread_id/runs/:run_id",
+  id: "deleteRun",
+  tag: "runs",
+  summary: "Deletes a finished run.",
+  params: runParams,
+  responses: { 204: { description: "Deleted." } },
+  errors: ["not_found", "thread_busy"],
+  handle: async ({ params, principal, deps }) => {
+    const address = addressOf(principal, params.thread_id);
+    const deleted = await deps.threads.stub(address.owner, address.thread_id).deleteRun(address, params.run_id);
+    return answer(deleted, () => empty(204));
+  },
+});
+
+export const runOperations = [create, stream, wait, list, get, remove] as const;

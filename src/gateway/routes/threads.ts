@@ -1,0 +1,122 @@
+import { z } from "zod";
+import {
+  countThreadsBodySchema,
+  createThreadBodySchema,
+  patchThreadBodySchema,
+  searchThreadsBodySchema,
+  threadSchema,
+  UNSUPPORTED_THREAD_OPTIONS,
+} from "../../protocol/threads.ts";
+import { answer, empty, json } from "../answers.ts";
+import { JSON_BODY_BYTES_MAX } from "../bounds.ts";
+import { addressOf, operation } from "../operation.ts";
+import { paginationHeaders } from "../pagination.ts";
+import { threadParams } from "../shapes.ts";
+
+const THREAD = { description: "The thread.", schema: threadSchema } as const;
+
+const create = operation({
+  method: "post",
+  path: "/threads",
+  id: "createThread",
+  tag: "threads",
+  summary: "Creates a thread.",
+  body: {
+    schema: createThreadBodySchema,
+    bytesMax: JSON_BODY_BYTES_MAX,
+    unsupported: { options: UNSUPPORTED_THREAD_OPTIONS.create },
+  },
+  responses: { 200: THREAD },
+  errors: ["already_exists"],
+  handle: async ({ body, principal, deps }) => {
+    const address = addressOf(principal, body.thread_id ?? deps.newId());
+    const created = await deps.threads.stub(address.owner, address.thread_id).createThread(address, body);
+    return answer(created, (thread) => json(thread));
+  },
+});
+
+const search = operation({
+  method: "post",
+  path: "/threads/search",
+  id: "searchThreads",
+  tag: "threads",
+  summary: "Lists the caller's threads; `values` are null here, state is read one thread at a time.",
+  body: {
+    schema: searchThreadsBodySchema,
+    bytesMax: JSON_BODY_BYTES_MAX,
+    unsupported: { options: UNSUPPORTED_THREAD_OPTIONS.search },
+  },
+  responses: { 200: { description: "One page.", schema: z.array(threadSchema) } },
+  handle: async ({ body, principal, deps }) => {
+    const { threads, total } = await deps.threadSearch.search(principal.owner, body);
+    return json(threads, { headers: paginationHeaders({ offset: body.offset, limit: body.limit, total }) });
+  },
+});
+
+const count = operation({
+  method: "post",
+  path: "/threads/count",
+  id: "countThreads",
+  tag: "threads",
+  summary: "Counts the caller's threads.",
+  body: { schema: countThreadsBodySchema, bytesMax: JSON_BODY_BYTES_MAX },
+  responses: { 200: { description: "How many.", schema: z.int() } },
+  handle: async ({ body, principal, deps }) => json(await deps.threadSearch.count(principal.owner, body)),
+});
+
+const get = operation({
+  method: "get",
+  path: "/threads/:thread_id",
+  id: "getThread",
+  tag: "threads",
+  summary: "One thread with its values and interrupts.",
+  params: threadParams,
+  responses: { 200: THREAD },
+  errors: ["not_found"],
+  handle: async ({ params, principal, deps }) => {
+    const address = addressOf(principal, params.thread_id);
+    const found = await deps.threads.stub(address.owner, address.thread_id).getThread(address);
+    return answer(found, (thread) => json(thread));
+  },
+});
+
+const patch = operation({
+  method: "patch",
+  path: "/threads/:thread_id",
+  id: "patchThread",
+  tag: "threads",
+  summary: "Merges metadata, key by key.",
+  params: threadParams,
+  headers: { Prefer: "`return=minimal` answers 204 without a body." },
+  body: {
+    schema: patchThreadBodySchema,
+    bytesMax: JSON_BODY_BYTES_MAX,
+    unsupported: { options: UNSUPPORTED_THREAD_OPTIONS.patch },
+  },
+  responses: { 200: THREAD, 204: { description: "Patched." } },
+  errors: ["not_found"],
+  handle: async ({ params, body, principal, request, deps }) => {
+    const address = addressOf(principal, params.thread_id);
+    const patched = await deps.threads.stub(address.owner, address.thread_id).patchThread(address, body.metadata);
+    const minimal = /\breturn=minimal\b/.test(request.headers.get("prefer") ?? "");
+    return answer(patched, (thread) => (minimal ? empty(204) : json(thread)));
+  },
+});
+
+const remove = operation({
+  method: "delete",
+  path: "/threads/:thread_id",
+  id: "deleteThread",
+  tag: "threads",
+  summary: "Deletes a thread with everything it holds.",
+  params: threadParams,
+  responses: { 204: { description: "Deleted." } },
+  errors: ["not_found", "thread_busy"],
+  handle: async ({ params, principal, deps }) => {
+    const address = addressOf(principal, params.thread_id);
+    const deleted = await deps.threads.stub(address.owner, address.thread_id).deleteThread(address);
+    return answer(deleted, () => empty(204));
+  },
+});
+
+export const threadOperations = [create, search, count, get, patch, remove] as const;

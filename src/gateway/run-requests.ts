@@ -1,0 +1,45 @@
+/** The three ways to start a run, for a thread of the client's and for a fresh one alike. */
+import {
+  createRunBodySchema,
+  type CreateRunBody,
+  UNSUPPORTED_RUN_OPTIONS,
+  UNSUPPORTED_RUN_VALUES,
+} from "../protocol/runs.ts";
+import type { ThreadAddress } from "../protocol/thread-rpc.ts";
+import { answer, fetchThread, json } from "./answers.ts";
+import { RUN_BODY_BYTES_MAX } from "./bounds.ts";
+import type { Answer, Call, JsonBody } from "./operation.ts";
+import { toRunCommand } from "./run-command.ts";
+
+export const RUN_BODY: JsonBody<CreateRunBody> = {
+  schema: createRunBodySchema,
+  bytesMax: RUN_BODY_BYTES_MAX,
+  unsupported: { options: UNSUPPORTED_RUN_OPTIONS, values: UNSUPPORTED_RUN_VALUES },
+};
+
+type RunCall = Pick<Call<unknown, unknown, CreateRunBody>, "body" | "deps" | "request">;
+
+export async function startInBackground({ body, deps, request }: RunCall, address: ThreadAddress): Promise<Answer> {
+  const command = toRunCommand(deps, body, request.headers);
+  if (!command.ok) return command;
+  const created = await deps.threads.stub(address.owner, address.thread_id).createRun(address, command.value);
+  return answer(created, (run) =>
+    json(run, { headers: { "content-location": `/threads/${run.thread_id}/runs/${run.run_id}` } }),
+  );
+}
+
+/** `stream` answers SSE, `wait` the final values; both bodies come from the object as they are. */
+export async function startAndFollow(
+  { body, deps, request }: RunCall,
+  address: ThreadAddress,
+  how: "stream" | "wait",
+): Promise<Answer> {
+  const command = toRunCommand(deps, body, request.headers);
+  if (!command.ok) return command;
+  const init = {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(command.value),
+  };
+  return fetchThread(deps.threads, address, { path: `/runs/${how}`, init });
+}

@@ -1,0 +1,17 @@
+/** Path and query shapes that several routes share. */
+import { z } from "zod";
+import { clientIdSchema } from "../protocol/identifiers.ts";
+import { STREAM_MODES } from "../protocol/runs.ts";
+
+export const threadParams = z.object({ thread_id: clientIdSchema });
+export const runParams = threadParams.extend({ run_id: clientIdSchema });
+export const batchParams = z.object({ batch_id: clientIdSchema });
+
+/** Booleans as query strings: the SDK sends `1` and `0`, people type `true` and `false`. */
+export const queryFlag = z
+  .enum(["0", "1", "true", "false"])
+  .default("0")
+  .transform((flag) => flag === "1" || flag === "true");
+
+/** `stream_mode` may repeat. */
+export const queryStreamModes = z.union([z.enum(STREAM_MODES), z.array(z.enum(STREAM_MODES)).min(1)]).optional();

@@ -1,0 +1,111 @@
+import { env } from "cloudflare:test";
+import { expect, it } from "vitest";
+import { D1RunEventLog } from "../../../src/platform/d1/run-event-log.ts";
+import { D1ThreadSearch } from "../../../src/platform/d1/thread-search.ts";
+import { searchThreadsBodySchema, STATELESS_MARK, type ThreadStatus } from "../../../src/protocol/threads.ts";
+
+const log = new D1RunEventLog(env.DB);
+const search = new D1ThreadSearch(env.DB);
+let owners = 0;
+const owner = () => `searcher-${owners++}`;
+const query = (over: object = {}) => searchThreadsBodySchema.parse(over);
+
+interface Seed {
+  id: string;
+  metadata?: Record<string, unknown>;
+  status?: ThreadStatus;
+  day?: number;
+}
+
+async function seed(by: string, threads: Seed[]): Promise<void> {
+  for (const [index, { id, metadata = {}, status = "idle", day = index + 1 }] of threads.entries()) {
+    const at = `2026-01-${String(day).padStart(2, "0")}T00:00:00.000Z`;
+    const thread = { created_at: at, updated_at: at, status, metadata };
+    await log.flush({ owner: by, thread_id: id }, { epoch: 1, events: [], thread });
+  }
+}
+
+async function ids(by: string, over: object = {}): Promise<string[]> {
+  return (await search.search(by, query(over))).threads.map((thread) => thread.thread_id);
+}
+
+it("orders by creation, newest first, and pages with offset and a total", async () => {
+  const by = owner();
+  await seed(by, [{ id: "a" }, { id: "b" }, { id: "c" }]);
+  expect(await ids(by)).toEqual(["c", "b", "a"]);
+  expect(await ids(by, { sort_order: "asc", limit: 2 })).toEqual(["a", "b"]);
+  expect(await search.search(by, query({ limit: 1, offset: 1 }))).toMatchObject({
+    threads: [{ thread_id: "b", values: null, interrupts: {}, status: "idle" }],
+    total: 3,
+  });
+});
+
+it("keeps pages of equal sort keys apart: no thread twice, none missing", async () => {
+  const by = owner();
+  await seed(
+    by,
+    ["e", "d", "c", "b", "a"].map((id) => ({ id, day: 1 })),
+  );
+  const pages = [await ids(by, { limit: 2 }), await ids(by, { limit: 2, offset: 2 }), await ids(by, { offset: 4 })];
+  expect(pages.flat()).toEqual(["e", "d", "c", "b", "a"]);
+});
+
+it("P7: an owner finds and counts only their own threads, also by id", async () => {
+  const [mine, theirs] = [owner(), owner()];
+  await seed(mine, [{ id: "same" }]);
+  await seed(theirs, [{ id: "same" }, { id: "other" }]);
+  expect(await ids(mine)).toEqual(["same"]);
+  expect(await ids(mine, { ids: ["other"] })).toEqual([]);
+  expect(await search.count(mine, {})).toBe(1);
+});
+
+it("filters by status and by a thousand ids in one parameter", async () => {
+  const by = owner();
+  await seed(by, [{ id: "t0" }, { id: "t1", status: "busy" }, { id: "t999" }]);
+  expect(await ids(by, { status: "busy" })).toEqual(["t1"]);
+  expect(await search.count(by, { status: "idle" })).toBe(2);
+  const many = Array.from({ length: 1_000 }, (_, index) => `t${index}`);
+  expect(await ids(by, { ids: many, sort_order: "asc" })).toEqual(["t0", "t1", "t999"]);
+  expect(await ids(by, { ids: [] })).toEqual([]);
+});
+
+it.each([
+  [{ a: 1 }, true],
+  [{ a: "1" }, false],
+  [{ a: true }, false],
+  [{ nested: { deep: { x: null } } }, true],
+  [{ nested: { deep: { y: null } } }, false],
+  [{ nested: {} }, true],
+  [{ nested: [] }, false],
+  [{ list: ["p", "q"] }, true],
+  [{ list: ["q"] }, false],
+  [{ 'quote"d': "v" }, true],
+  [{ "dot.ted": 2.5 }, true],
+  [{ dot: { ted: 2.5 } }, false],
+  [{ flag: true, a: 1 }, true],
+  [{ flag: false }, false],
+  [{ a: 1, missing: 1 }, false],
+  [{ text: "x' OR 1=1 --" }, true],
+])("metadata %j contained: %s", async (metadata, found) => {
+  const by = owner();
+  const held = {
+    a: 1,
+    flag: true,
+    nested: { deep: { x: null, z: 1 } },
+    list: ["p", "q", "r"],
+    'quote"d': "v",
+    "dot.ted": 2.5,
+    text: "x' OR 1=1 --",
+  };
+  await seed(by, [{ id: "t", metadata: held }, { id: "bare" }]);
+  expect(await ids(by, { metadata })).toEqual(found ? ["t"] : []);
+  expect(await search.count(by, { metadata })).toBe(found ? 1 : 0);
+});
+
+it("leaves threads of stateless runs out unless the filter names them", async () => {
+  const by = owner();
+  await seed(by, [{ id: "mine" }, { id: "fresh", metadata: { [STATELESS_MARK]: true } }]);
+  expect(await ids(by)).toEqual(["mine"]);
+  expect(await search.count(by, {})).toBe(1);
+  expect(await ids(by, { metadata: { [STATELESS_MARK]: true } })).toEqual(["fresh"]);
+});
