@@ -20,6 +20,7 @@ import {
 import { unreachable } from "../../domain/shared/assert.ts";
 import { err, ok, type Result } from "../../domain/shared/result.ts";
 import type { GrantStore } from "./grant-store.ts";
+import type { Timers } from "./timers.ts";
 
 export interface Slot {
   /** Hands the slot on. Later calls change nothing. */
@@ -33,11 +34,6 @@ export interface AcquireRequest {
   readonly signal: AbortSignal;
   /** The child whose `task` call this is: it lends its slot. Absent for children of the lead. */
   readonly parentTaskId?: string;
-}
-
-export interface Timers {
-  set(afterMs: number, action: () => void): unknown;
-  clear(timer: unknown): void;
 }
 
 export interface AdmissionSnapshot {

@@ -1,0 +1,94 @@
+/**
+ * Runs one attempt of one batch item: the executor's core without admission (the wake carries the grant) and without a
+ * checkpointer (the unit of redo is the item). Owns nothing persistent; leases and settles are the consumer's.
+ */
+import type { RunnableConfig } from "@langchain/core/runnables";
+import type { DelegationUsage } from "../../domain/delegation/delegation-outcome.ts";
+import type { SubagentStatus, SubagentStopReason } from "../../domain/delegation/status-contract.ts";
+import type { AgentServices } from "../graph/agent-services.ts";
+import type { AgentHook } from "../hooks/hook.ts";
+import type { ModelCatalog } from "../models/model.ts";
+import type { Tool } from "../tools/tool.ts";
+import { DELEGATION_TOOL_NAMES, filterTools, selectChildTools } from "./child-tools.ts";
+import { DelegationExecution } from "./delegation-execution.ts";
+import type { SubagentDefinition } from "./subagent-definition.ts";
+import type { SubagentService } from "./subagent-service.ts";
+import { systemTimers, type Timers } from "./timers.ts";
+
+export interface BatchChild {
+  /** Identifies the attempt in metadata and callbacks. */
+  readonly taskId: string;
+  /** The batch's snapshot. */
+  readonly definition: SubagentDefinition;
+  readonly prompt: string;
+  readonly models: ModelCatalog;
+  /** All tools an item may have; the definition narrows them. */
+  readonly tools: readonly Tool[];
+  readonly hooks: readonly AgentHook[];
+  /** Scratch workspace included. */
+  readonly services: AgentServices;
+  readonly service: SubagentService;
+  readonly signal: AbortSignal;
+  readonly timeoutMs: number;
+  readonly config?: RunnableConfig;
+  readonly timers?: Timers;
+}
+
+export interface BatchChildOutcome {
+  readonly status: SubagentStatus;
+  readonly result: string | null;
+  readonly error: string | null;
+  readonly usage: DelegationUsage | null;
+  readonly stopReason: SubagentStopReason | null;
+}
+
+/** Never rejects: whatever goes wrong with the child is an outcome. */
+export async function runBatchChild(child: BatchChild): Promise<BatchChildOutcome> {
+  const { definition, models, signal } = child;
+  const model = models.find(definition.model);
+  if (model === undefined) return failedOutcome(`there is no model '${definition.model}'`);
+  const execution = new DelegationExecution({
+    agentName: definition.name,
+    model,
+    maxTurns: definition.maxTurns,
+    timeoutMs: child.timeoutMs,
+    timers: child.timers ?? systemTimers,
+  });
+  const onAbort = (): void => void execution.cancel();
+  signal.addEventListener("abort", onAbort, { once: true });
+  if (signal.aborted) execution.cancel();
+  else await execution.drive(() => startChild(child, execution));
+  signal.removeEventListener("abort", onAbort);
+  if (!execution.isSettled) return failedOutcome(INTERRUPTED);
+  const { status, result, error, usage, stopReason } = await execution.settled;
+  const text = status === "completed" ? (result ?? null) : null;
+  return { status, result: text, error: error ?? null, usage: usage ?? null, stopReason: stopReason ?? null };
+}
+
+/** Nobody can resume an item (contracts, "Delegation"). */
+const INTERRUPTED = "The item asked for human input, which a batch item cannot get";
+
+async function startChild(child: BatchChild, execution: DelegationExecution) {
+  const { definition, taskId, models, services, hooks, prompt } = child;
+  const model = models.find(definition.model);
+  if (model === undefined) throw new Error(`there is no model '${definition.model}'`);
+  const own = filterTools(child.tools, { deny: DELEGATION_TOOL_NAMES });
+  return child.service.start(definition.provider, {
+    id: taskId,
+    prompt,
+    agent: {
+      name: definition.name,
+      systemPrompt: definition.systemPrompt,
+      model: execution.tokens.watch(model),
+      tools: selectChildTools(own, definition),
+      hooks,
+      maxTurns: definition.maxTurns,
+    },
+    parent: { name: "batch", depth: 0, config: child.config ?? {}, services, checkpointer: false },
+    signal: execution.signal,
+  });
+}
+
+function failedOutcome(error: string): BatchChildOutcome {
+  return { status: "failed", result: null, error, usage: null, stopReason: null };
+}

@@ -1,0 +1,38 @@
+/**
+ * What the executor tells the thread about its delegations, durably (contracts, "Delegation").
+ * The thread object implements it over its own storage; a process without one uses `memoryJournal`.
+ */
+export interface DelegationStart {
+  /** The tool-call id. */
+  readonly taskId: string;
+  readonly description: string;
+  readonly subagentType: string;
+  readonly modelName: string;
+  /** Where an interactive child's checkpoints stand: the namespace of its `task` call's own task. */
+  readonly checkpointNs: string;
+}
+
+export interface DelegationJournal {
+  /**
+   * Called at acceptance, before the queue. Stores `subagent.start` and the namespace, once per task id, also across
+   * recovery: "recorded" the first time, "already_recorded" after that.
+   */
+  started(start: DelegationStart): "recorded" | "already_recorded" | Promise<"recorded" | "already_recorded">;
+  /** True once this delegation was cancelled by request, also when the request came before a crash. */
+  isCancelled(taskId: string): boolean | Promise<boolean>;
+}
+
+/** For graphs outside a thread object: remembers as long as the process lives. */
+export function memoryJournal(): DelegationJournal & { cancel(taskId: string): void } {
+  const started = new Set<string>();
+  const cancelled = new Set<string>();
+  return {
+    started({ taskId }) {
+      if (started.has(taskId)) return "already_recorded";
+      started.add(taskId);
+      return "recorded";
+    },
+    isCancelled: (taskId) => cancelled.has(taskId),
+    cancel: (taskId) => void cancelled.add(taskId),
+  };
+}

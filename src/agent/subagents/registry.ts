@@ -1,0 +1,68 @@
+/**
+ * Resolves subagent definitions from the built-ins and `deputy.config.ts` (delegation-behaviour 1.1).
+ * Owns precedence: a per-agent override wins over the global value (built-ins only), which wins over the definition.
+ * Built once per run, so a run keeps the snapshot it was admitted with. Resolution copies, it never changes a source.
+ */
+import type { DeputyConfig, SubagentDefinitionConfig } from "../../config.ts";
+import { BUILT_IN_SUBAGENTS } from "./built-ins.ts";
+import type { SubagentDefinition } from "./subagent-definition.ts";
+
+type SubagentsConfig = DeputyConfig["subagents"];
+
+export class SubagentRegistry {
+  readonly #definitions: ReadonlyMap<string, SubagentDefinition>;
+
+  constructor(config: SubagentsConfig, allowed: readonly string[] | null = null) {
+    const resolved = [...BUILT_IN_SUBAGENTS, ...customDefinitions(config)].map((each) => override(each, config));
+    const permitted = resolved.filter((each) => allowed === null || allowed.includes(each.name));
+    this.#definitions = new Map(permitted.map((each) => [each.name, each]));
+  }
+
+  find(name: string): SubagentDefinition | undefined {
+    return this.#definitions.get(name);
+  }
+
+  /** Built-ins first, then custom agents in the order of the configuration. */
+  list(): readonly SubagentDefinition[] {
+    return [...this.#definitions.values()];
+  }
+
+  names(): readonly string[] {
+    return [...this.#definitions.keys()];
+  }
+}
+
+function customDefinitions(config: SubagentsConfig): SubagentDefinition[] {
+  const builtIns = new Set(BUILT_IN_SUBAGENTS.map((each) => each.name));
+  return Object.entries(config.custom_agents)
+    .filter(([name]) => !builtIns.has(name))
+    .map(([name, definition]) => fromConfig(name, definition));
+}
+
+function fromConfig(name: string, definition: SubagentDefinitionConfig): SubagentDefinition {
+  return {
+    name,
+    description: definition.description,
+    systemPrompt: definition.system_prompt,
+    tools: definition.tools,
+    disallowedTools: definition.disallowed_tools,
+    model: definition.model,
+    maxTurns: definition.max_turns,
+    timeoutSeconds: definition.timeout_seconds,
+    provider: "spawn",
+    source: "config",
+  };
+}
+
+function override(definition: SubagentDefinition, config: SubagentsConfig): SubagentDefinition {
+  const own = config.agents[definition.name];
+  const isBuiltIn = definition.source === "built-in";
+  const globalTurns = isBuiltIn ? config.max_turns : null;
+  const globalTimeout = isBuiltIn ? config.timeout_seconds : undefined;
+  return {
+    ...definition,
+    model: own?.model ?? definition.model,
+    maxTurns: own?.max_turns ?? globalTurns ?? definition.maxTurns,
+    timeoutSeconds: own?.timeout_seconds ?? globalTimeout ?? definition.timeoutSeconds,
+  };
+}

@@ -1,0 +1,77 @@
+/**
+ * Counts what one child's model calls used (delegation-behaviour 1.6). Cumulative and deduplicated by message id; an
+ * answer without usage adds nothing, and no usage at all stays absent instead of becoming zeros (R63).
+ */
+import { isAIMessage, type BaseMessage, type UsageMetadata } from "@langchain/core/messages";
+import type { DelegationUsage } from "../../domain/delegation/delegation-outcome.ts";
+import type { ChatModel } from "../models/model.ts";
+
+export interface UsageRecord extends DelegationUsage {
+  readonly source_run_id: string;
+  /** `subagent:<name>`. */
+  readonly caller: string;
+  readonly model_name: string | null;
+  /** Only when positive. */
+  readonly cache_read_tokens?: number;
+}
+
+export class TokenCollector {
+  readonly #caller: string;
+  readonly #modelName: string;
+  readonly #records = new Map<string, UsageRecord>();
+
+  constructor(agentName: string, modelName: string) {
+    this.#caller = `subagent:${agentName}`;
+    this.#modelName = modelName;
+  }
+
+  /** Messages other than answers, answers without a positive total and answers seen before change nothing. */
+  record(message: BaseMessage): void {
+    if (!isAIMessage(message) || message.id === undefined || this.#records.has(message.id)) return;
+    // The library types `usage_metadata` as never for a message without declared tools.
+    const usage = message.usage_metadata as unknown as UsageMetadata | undefined;
+    if (usage === undefined) return;
+    const { input_tokens, output_tokens } = usage;
+    const total = usage.total_tokens > 0 ? usage.total_tokens : input_tokens + output_tokens;
+    if (!(total > 0)) return;
+    const cached = usage.input_token_details?.cache_read ?? 0;
+    this.#records.set(message.id, {
+      source_run_id: message.id,
+      caller: this.#caller,
+      model_name: this.#modelName,
+      input_tokens,
+      output_tokens,
+      total_tokens: total,
+      ...(cached > 0 ? { cache_read_tokens: cached } : {}),
+    });
+  }
+
+  /** Counts every answer of `model`, also one that never reaches the child's state. */
+  watch(model: ChatModel): ChatModel {
+    return {
+      name: model.name,
+      provider: model.provider,
+      generate: async (request, config) => {
+        const answer = await model.generate(request, config);
+        this.record(answer);
+        return answer;
+      },
+    };
+  }
+
+  records(): readonly UsageRecord[] {
+    return [...this.#records.values()];
+  }
+
+  /** A plain sum, or null without records. */
+  total(): DelegationUsage | null {
+    if (this.#records.size === 0) return null;
+    const total = { input_tokens: 0, output_tokens: 0, total_tokens: 0 };
+    for (const record of this.#records.values()) {
+      total.input_tokens += record.input_tokens;
+      total.output_tokens += record.output_tokens;
+      total.total_tokens += record.total_tokens;
+    }
+    return total;
+  }
+}

@@ -1,0 +1,170 @@
+/**
+ * The `task` tool: one delegation to one subagent (delegation-behaviour 2).
+ * Owns its arguments, the refusals before a run and the result message. Invariants: exactly one result whatever happens;
+ * a child that did not complete is an error result (R145); status travels in metadata, text is for reading only.
+ */
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import { boundText } from "../../domain/delegation/bounded-text.ts";
+import { isBlank, type DelegationOutcome } from "../../domain/delegation/delegation-outcome.ts";
+import { toDelegationKwargs } from "../../domain/delegation/delegation-result.ts";
+import { isResultCut, toDelegationText } from "../../domain/delegation/delegation-text.ts";
+import { STEP_CHARS_MAX } from "../../domain/delegation/subagent-steps.ts";
+import type { TaskEvent } from "../../domain/delegation/task-events.ts";
+import type { AgentServices } from "../graph/agent-services.ts";
+import type { AgentHook } from "../hooks/hook.ts";
+import { mustEscape } from "../hooks/tool-errors.ts";
+import type { ChatModel, ModelCatalog } from "../models/model.ts";
+import { BENEFIT_RULE } from "../subagents/built-ins.ts";
+import { selectChildTools } from "../subagents/child-tools.ts";
+import type { SubagentExecutor } from "../subagents/executor.ts";
+import { CHILD_DEPTH_KEY, CHILD_TASK_KEY } from "../subagents/providers/spawn.ts";
+import type { SubagentRegistry } from "../subagents/registry.ts";
+import type { SubagentDefinition } from "../subagents/subagent-definition.ts";
+import type { Tool, ToolOutcome, ToolRuntime } from "./tool.ts";
+
+/** How deep children may delegate when their definition lets them: a lead's child is at 1. */
+export const DELEGATION_DEPTH_MAX = 3;
+
+export interface TaskToolBinding {
+  readonly executor: SubagentExecutor;
+  /** The run's snapshot. */
+  readonly registry: SubagentRegistry;
+  readonly models: ModelCatalog;
+  readonly services: AgentServices;
+  /** Hooks of every child. */
+  readonly childHooks: readonly AgentHook[];
+  /** The agent that gets this tool. */
+  readonly agentName: string;
+  readonly model: ChatModel;
+  /** Its tools, this one excepted. */
+  readonly tools: readonly Tool[];
+}
+
+const parameters = z.object({
+  description: z.string().describe("Three to five words for display and logs; the subagent does not see it"),
+  prompt: z.string().describe("The whole job, self-contained: the subagent sees nothing of this conversation"),
+  subagent_type: z.string().describe("Which subagent does it"),
+});
+
+export function createTaskTool(binding: TaskToolBinding): Tool {
+  return {
+    name: "task",
+    description: describeTask(binding.registry),
+    parameters,
+    recovery: "safe",
+    execute: async (args, runtime) => {
+      try {
+        return await delegate(binding, parameters.parse(args), runtime);
+      } catch (error) {
+        if (mustEscape(error, runtime.config)) throw error;
+        return toToolOutcome({ status: "failed", error: faultText(error) }, runtime);
+      }
+    },
+  };
+}
+
+function describeTask(registry: SubagentRegistry): string {
+  const types = registry.list().map((each) => `- ${each.name}: ${each.description}`);
+  return [
+    `Delegates one self-contained job to a subagent and returns its final message. ${BENEFIT_RULE}`,
+    "The result comes back as this call's result; there is nothing to poll. Several calls in one message run in parallel.",
+    "Subagent types:",
+    ...types,
+  ].join("\n");
+}
+
+type TaskArgs = z.output<typeof parameters>;
+
+async function delegate(binding: TaskToolBinding, args: TaskArgs, runtime: ToolRuntime): Promise<ToolOutcome> {
+  const definition = binding.registry.find(args.subagent_type);
+  if (definition === undefined) return toToolOutcome(unknownType(binding.registry, args.subagent_type), runtime);
+  const depth = depthOf(runtime);
+  if (depth >= DELEGATION_DEPTH_MAX) {
+    const error = `Delegation depth ${depth + 1} exceeds the limit of ${DELEGATION_DEPTH_MAX}`;
+    return toToolOutcome({ status: "failed", error }, runtime);
+  }
+  const model = definition.model === "inherit" ? binding.model : binding.models.find(definition.model);
+  if (model === undefined) {
+    const error = `Subagent type '${definition.name}' names an unknown model '${definition.model}'`;
+    return toToolOutcome({ status: "failed", error }, runtime);
+  }
+  const outcome = await binding.executor.run({
+    taskId: runtime.toolCallId,
+    description: args.description,
+    prompt: args.prompt,
+    provider: definition.provider,
+    timeoutSeconds: definition.timeoutSeconds,
+    agent: childAgent(binding, definition, model),
+    parent: { name: binding.agentName, depth, config: runtime.config, services: binding.services },
+    ...parentTask(runtime),
+    signal: runtime.signal,
+    emit: (event: TaskEvent) => runtime.emit({ ...event }),
+  });
+  return toToolOutcome(outcome, runtime);
+}
+
+/** A child that may delegate gets a `task` tool of its own, bound to its own tools. */
+function childAgent(binding: TaskToolBinding, definition: SubagentDefinition, model: ChatModel) {
+  const own = createTaskTool(binding);
+  const selected = selectChildTools([...binding.tools, own], definition);
+  const tools = selected.filter((tool) => tool !== own);
+  const nested = createTaskTool({ ...binding, agentName: definition.name, model, tools });
+  return {
+    name: definition.name,
+    systemPrompt: definition.systemPrompt,
+    model,
+    tools: tools.length === selected.length ? tools : [...tools, nested],
+    hooks: binding.childHooks,
+    maxTurns: definition.maxTurns,
+  };
+}
+
+function depthOf({ config }: ToolRuntime): number {
+  const depth: unknown = config.configurable?.[CHILD_DEPTH_KEY];
+  return typeof depth === "number" ? depth : 0;
+}
+
+function parentTask({ config }: ToolRuntime): { parentTaskId?: string } {
+  const taskId: unknown = config.configurable?.[CHILD_TASK_KEY];
+  return typeof taskId === "string" ? { parentTaskId: taskId } : {};
+}
+
+function unknownType(registry: SubagentRegistry, name: string): DelegationOutcome {
+  const available = registry.names().join(", ") || "none";
+  return { status: "failed", error: `Unknown subagent type '${name}'. Available: ${available}` };
+}
+
+function toToolOutcome(outcome: DelegationOutcome, runtime: ToolRuntime): ToolOutcome {
+  const result = outcome.status === "completed" ? (outcome.result ?? "") : "";
+  const elsewhere = isResultCut(result) ? keepWhole(result, runtime) : undefined;
+  return {
+    status: outcome.status === "completed" ? "success" : "error",
+    content: withPartialText(toDelegationText(outcome, elsewhere), outcome),
+    additionalKwargs: toDelegationKwargs(outcome, isBlank(result) ? undefined : sha256(result)),
+  };
+}
+
+/** Partial text of a child that did not complete is shown below the headline, named as such. */
+function withPartialText(headline: string, outcome: DelegationOutcome): string {
+  if (outcome.status === "completed" || isBlank(outcome.result)) return headline;
+  return `${headline}\nPartial output, not a result: ${boundText(outcome.result ?? "", STEP_CHARS_MAX)}`;
+}
+
+/** The whole of a result that is too long for a message, as a workspace file that commits with this call. */
+function keepWhole(result: string, { workspace, toolCallId }: ToolRuntime): string | undefined {
+  const path = `/workspace/outputs/${toolCallId}.txt`;
+  return workspace.write(path, new TextEncoder().encode(result)).ok ? path : undefined;
+}
+
+/** Enough of a fault to tell which it was. */
+const FAULT_DETAIL_CHARS_MAX = 500;
+
+function faultText(error: unknown): string {
+  if (!(error instanceof Error)) return boundText(String(error), FAULT_DETAIL_CHARS_MAX);
+  return `${error.name}: ${boundText(error.message, FAULT_DETAIL_CHARS_MAX)}`;
+}
+
+export function sha256(text: string): string {
+  return createHash("sha256").update(text, "utf8").digest("hex");
+}
