@@ -5,6 +5,7 @@ CREATE TABLE batches (
   batch_id TEXT NOT NULL PRIMARY KEY,
   owner TEXT NOT NULL,
   thread_id TEXT NOT NULL,
+  submission_key TEXT,
   status TEXT NOT NULL CHECK (status IN ('loading', 'running', 'completed', 'cancelled')),
   title TEXT NOT NULL,
   subagent_type TEXT NOT NULL,

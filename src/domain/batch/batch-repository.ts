@@ -22,6 +22,14 @@ import type { ItemSettlement } from "./item-settlement.ts";
 import type { OfferFinding } from "./offer-window.ts";
 import type { BatchPlan } from "./validate-batch.ts";
 
+export interface SubmissionRef {
+  readonly owner: string;
+  readonly threadId: string;
+  readonly submissionKey: string;
+  /** Of the body as the caller sent it. */
+  readonly bodyHash: string;
+}
+
 export interface BatchSubmission {
   readonly owner: string;
   readonly threadId: string;
@@ -121,6 +129,8 @@ export interface BatchWorkRows {
 }
 
 export interface BatchRepository extends BatchReader, BatchWorkRows {
+  /** The batch stored under a key, if any; a conflict when its body was another. A repeat is answered by this alone. */
+  findSubmission(submission: SubmissionRef): Promise<Result<BatchView | undefined, SubmissionConflict>>;
   /** The same key and body return the stored batch, another body a conflict (B9). Leftovers of a dead load are replaced. */
   submit(submission: BatchSubmission): Promise<Result<{ batch: BatchView; created: boolean }, SubmissionConflict>>;
   /** Removes a load that will not finish. A batch that is not loading is left alone. */

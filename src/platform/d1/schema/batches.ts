@@ -8,6 +8,7 @@ export const batches = sqliteTable("batches", {
   batchId: text("batch_id").notNull().primaryKey(),
   owner: text("owner").notNull(),
   threadId: text("thread_id").notNull(),
+  submissionKey: text("submission_key"),
   status: text("status", { enum: ["loading", "running", "completed", "cancelled"] }).notNull(),
   title: text("title").notNull(),
   subagentType: text("subagent_type").notNull(),
