@@ -8,9 +8,9 @@ import { FORWARDED_HEADER_BYTES_MAX } from "./bounds.ts";
 import { refuse } from "./errors.ts";
 import type { GatewayDeps } from "./ports.ts";
 
-type Minting = Pick<GatewayDeps, "graphs" | "assistantId">;
+type Graphs = Pick<GatewayDeps, "graphs" | "assistantId">;
 
-export function toRunCommand(deps: Minting, body: CreateRunBody, headers: Headers): Result<RunCommand, ApiRefusal> {
+export function toRunCommand(deps: Graphs, body: CreateRunBody, headers: Headers): Result<RunCommand, ApiRefusal> {
   const assistant = findAssistant(deps, body.assistant_id);
   if (!assistant.ok) return assistant;
   const forwarded = forwardedHeaders(headers);

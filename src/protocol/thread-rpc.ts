@@ -27,9 +27,8 @@ export interface ThreadAddress {
 
 export const THREAD_ADDRESS_HEADER = "deputy-address";
 
-/** A validated create, with the run id the gateway minted. `headers` are the client's `x-*` headers, API key excepted. */
+/** A validated create; the object mints the run id. `headers` are the client's `x-*` headers, API key excepted. */
 export interface RunCommand {
-  readonly run_id: string;
   readonly graph_id: string;
   readonly body: CreateRunBody;
   readonly headers?: Readonly<Record<string, string>>;

@@ -7,9 +7,10 @@
  */
 import { CHECKPOINT_SCHEMA } from "./checkpoint-schema.ts";
 import { GRANT_SCHEMA } from "./grant-store.ts";
+import { RUN_SCHEMA } from "./run-schema.ts";
 import { climbSchemaLadder, hasSchemaLadder, type SchemaStep } from "./schema-ladder.ts";
 
-export const OBJECT_SCHEMA: readonly SchemaStep[] = [CHECKPOINT_SCHEMA, GRANT_SCHEMA];
+export const OBJECT_SCHEMA: readonly SchemaStep[] = [CHECKPOINT_SCHEMA, GRANT_SCHEMA, RUN_SCHEMA];
 
 /** Brings storage to the code's schema; cheap when it is there (two small reads). */
 export function ensureSchema(storage: DurableObjectStorage): void {

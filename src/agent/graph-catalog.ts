@@ -1,0 +1,43 @@
+/**
+ * The graphs a deployment serves, by id: the port through which the run driver gets something to stream.
+ * Owns the shape; `lead/` and `deputy.config.ts` fill it. A graph is built for one run (or one read) with what binds it
+ * to a thread.
+ */
+import type { BaseCheckpointSaver, StateSnapshot } from "@langchain/langgraph";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import type { AgentServices } from "./graph/agent-services.ts";
+import type { AdmissionController } from "./subagents/admission-controller.ts";
+import type { DelegationJournal } from "./subagents/delegation-journal.ts";
+import type { BatchService } from "./tools/batch-tools.ts";
+
+/** What the driver and the state routes use of a compiled LangGraph graph. */
+export interface RunnableGraph {
+  readonly channels: Readonly<Record<string, unknown>>;
+  stream(input: unknown, options: Record<string, unknown>): Promise<AsyncIterable<unknown>>;
+  getState(config: RunnableConfig, options?: { subgraphs?: boolean }): Promise<StateSnapshot>;
+  getStateHistory(config: RunnableConfig, options?: Record<string, unknown>): AsyncIterable<StateSnapshot>;
+  updateState(config: RunnableConfig, values: unknown, asNode?: string): Promise<RunnableConfig>;
+}
+
+/** What ties a graph to one thread's object. */
+export interface GraphBinding {
+  readonly saver: BaseCheckpointSaver;
+  readonly services: AgentServices;
+  readonly admission: AdmissionController;
+  readonly journal: DelegationJournal;
+  readonly batches?: BatchService;
+}
+
+export interface GraphCatalog {
+  has(graphId: string): boolean;
+  /** `config` is the run's; a factory graph is called with it. The id must be one `has` knows. */
+  build(graphId: string, config: RunnableConfig, binding: GraphBinding): Promise<BuiltGraph>;
+}
+
+export interface BuiltGraph {
+  readonly graph: RunnableGraph;
+  /** Merged into `configurable` of every call, so that a graph shared by threads finds this thread's saver. */
+  readonly configurable: Readonly<Record<string, unknown>>;
+  /** Supersteps LangGraph may take before it stops by itself. */
+  readonly recursionLimit: number;
+}

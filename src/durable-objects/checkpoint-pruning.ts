@@ -1,0 +1,30 @@
+/**
+ * Keeps the checkpoints of the last `checkpoint_runs_kept` runs. An older run's checkpoints go when a newer run ends.
+ */
+import { deltaFoldsOf } from "../agent/thread-state/delta-folds.ts";
+import { CheckpointRetention, decideKeepFrom } from "../platform/durable-storage/checkpoint-retention.ts";
+import type { ThreadContext } from "./thread-context.ts";
+
+export class CheckpointPruning {
+  readonly #context: ThreadContext;
+
+  constructor(context: ThreadContext) {
+    this.#context = context;
+  }
+
+  async prune(): Promise<void> {
+    const kept = this.#context.deps.config.runtime.checkpoint_runs_kept;
+    const bases = this.#context.runs.newestBases(kept);
+    const keepFrom = decideKeepFrom(bases, kept);
+    if (keepFrom === null) return;
+    const { graph } = await this.#context.stateGraph();
+    const retention = new CheckpointRetention({
+      storage: this.#context.storage,
+      serde: this.#context.saver.serde,
+      deltaFolds: deltaFoldsOf(graph.channels),
+      sql: this.#context.meter.labelled("pruning"),
+    });
+    const pruned = await retention.pruneBefore(this.#context.threadId, keepFrom);
+    if (!pruned.ok) this.#context.deps.report("checkpoints were not pruned", { ...pruned.error });
+  }
+}

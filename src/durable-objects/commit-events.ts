@@ -1,0 +1,103 @@
+/**
+ * What commits together with LangGraph's writes (architecture section 4, Commits): the events that mirror them, the
+ * staged files of the calls they answer, and the end of a delegation. Called by the saver inside its transaction, so a
+ * crash leaves all of it or none.
+ */
+import { type AIMessage, BaseMessage, isAIMessage, isToolMessage, type ToolMessage } from "@langchain/core/messages";
+import { type StepMessage, toSubagentEnd, toSubagentStep } from "../domain/delegation/subagent-steps.ts";
+import type { WorkspaceStaging } from "../agent/tools/workspace.ts";
+import type { CheckpointCommit, CommitHook, WritesCommit } from "../platform/durable-storage/commit-hook.ts";
+import type { DelegationRecord, DelegationStore } from "../platform/durable-storage/delegation-store.ts";
+import type { EventOutbox } from "../platform/durable-storage/event-outbox.ts";
+import type { RunEventDraft } from "../protocol/run-events.ts";
+import { messageEvent } from "./thread-log.ts";
+
+/** LangGraph's pseudo node that writes a run's input; those messages were told when the run was accepted. */
+const INPUT_NODE = "__start__";
+
+export interface CommitEventsPorts {
+  readonly outbox: EventOutbox;
+  readonly staging: WorkspaceStaging;
+  readonly delegations: DelegationStore;
+  /** The run being driven; `undefined` while state is updated outside a run. */
+  readonly currentRunId: () => string | undefined;
+  /** Removes the checkpoints of a child whose result is now the parent's. */
+  readonly forgetChild: (checkpointNs: string) => void;
+  /** A step of the run itself committed: its frames may be stored now. */
+  readonly onRootCheckpoint: (checkpointId: string) => void;
+  readonly now: () => number;
+}
+
+export class CommitEvents implements CommitHook {
+  readonly #ports: CommitEventsPorts;
+
+  constructor(ports: CommitEventsPorts) {
+    this.#ports = ports;
+  }
+
+  onWrites(commit: WritesCommit): void {
+    const messages = messagesOf(commit);
+    for (const message of messages) {
+      if (isToolMessage(message)) this.#ports.staging.commit(message.tool_call_id);
+    }
+    const runId = this.#ports.currentRunId();
+    if (runId === undefined || messages.length === 0 || commit.taskPath.includes(INPUT_NODE)) return;
+    const drafts = commit.checkpointNs === "" ? this.#rootDrafts(runId, messages) : this.#childDrafts(commit, messages);
+    if (drafts.length > 0) this.#ports.outbox.append(drafts, { now: this.#ports.now() });
+  }
+
+  onCheckpoint(commit: CheckpointCommit): void {
+    if (commit.checkpointNs === "") this.#ports.onRootCheckpoint(commit.checkpointId);
+  }
+
+  #rootDrafts(runId: string, messages: readonly BaseMessage[]): RunEventDraft[] {
+    return messages.flatMap((message) => {
+      const told = messageEvent(runId, message);
+      const ended = isToolMessage(message) ? this.#endDelegation(runId, message) : [];
+      return told === undefined ? ended : [...ended, told];
+    });
+  }
+
+  /** Steps of the child whose namespace this is; a nested child's end belongs to its parent child's results. */
+  #childDrafts(commit: WritesCommit, messages: readonly BaseMessage[]): RunEventDraft[] {
+    const delegation = this.#ports.delegations.findByNamespace(commit.checkpointNs);
+    if (delegation === undefined) return [];
+    const captured = messages.filter((message) => isAIMessage(message) || isToolMessage(message));
+    const ended = captured.filter(isToolMessage).flatMap((message) => this.#endDelegation(delegation.runId, message));
+    const steps = captured.flatMap((message, index) => stepDraft(delegation, delegation.steps + index, message));
+    this.#ports.delegations.save({ ...delegation, steps: delegation.steps + captured.length });
+    return [...ended, ...steps];
+  }
+
+  #endDelegation(runId: string, message: ToolMessage): RunEventDraft[] {
+    const delegation = this.#ports.delegations.find(message.tool_call_id);
+    if (delegation === undefined) return [];
+    this.#ports.delegations.delete(delegation.taskId);
+    this.#ports.forgetChild(delegation.checkpointNs);
+    const content = toSubagentEnd(delegation.taskId, message.additional_kwargs, message.text);
+    if (content === undefined) return [];
+    const metadata = { task_id: delegation.taskId };
+    return [{ run_id: runId, event_type: "subagent.end", category: "subagent", content, metadata }];
+  }
+}
+
+function stepDraft(delegation: DelegationRecord, index: number, message: BaseMessage): RunEventDraft[] {
+  const step = toSubagentStep(delegation.taskId, index, toStepMessage(message));
+  if (!step.ok) return [];
+  const metadata = { task_id: delegation.taskId, message_index: index };
+  return [
+    { run_id: delegation.runId, event_type: "subagent.step", category: "subagent", content: step.value, metadata },
+  ];
+}
+
+function toStepMessage(message: BaseMessage): StepMessage {
+  if (isToolMessage(message)) return { kind: "tool", text: message.text, toolName: message.name };
+  return { kind: "ai", text: message.text, toolCalls: (message as AIMessage).tool_calls };
+}
+
+function messagesOf(commit: WritesCommit): BaseMessage[] {
+  return commit.writes
+    .filter(([channel]) => channel === "messages")
+    .flatMap(([, value]) => (Array.isArray(value) ? value : [value]))
+    .filter((value) => BaseMessage.isInstance(value));
+}

@@ -1,0 +1,51 @@
+/**
+ * The delegation journal over the object's storage: `subagent.start` and the child's namespace, written in one
+ * transaction and once per task id, also when recovery starts the `task` call again.
+ */
+import type { DelegationJournal, DelegationStart } from "../agent/subagents/delegation-journal.ts";
+import { toSubagentStart } from "../domain/delegation/subagent-steps.ts";
+import type { DelegationStore } from "../platform/durable-storage/delegation-store.ts";
+import type { EventOutbox } from "../platform/durable-storage/event-outbox.ts";
+
+export interface ThreadJournalPorts {
+  readonly storage: DurableObjectStorage;
+  readonly delegations: DelegationStore;
+  readonly outbox: EventOutbox;
+  readonly currentRunId: () => string | undefined;
+  readonly now: () => number;
+}
+
+export class ThreadDelegationJournal implements DelegationJournal {
+  readonly #ports: ThreadJournalPorts;
+
+  constructor(ports: ThreadJournalPorts) {
+    this.#ports = ports;
+  }
+
+  started({ taskId, description, checkpointNs }: DelegationStart): "recorded" | "already_recorded" {
+    const { storage, delegations, outbox } = this.#ports;
+    if (delegations.find(taskId) !== undefined) return "already_recorded";
+    const runId = this.#ports.currentRunId() ?? "";
+    storage.transactionSync(() => {
+      delegations.save({ taskId, runId, checkpointNs, steps: 0, cancelled: false });
+      const content = toSubagentStart(taskId, description);
+      outbox.append(
+        [{ run_id: runId, event_type: "subagent.start", category: "subagent", content, metadata: { task_id: taskId } }],
+        { now: this.#ports.now() },
+      );
+    });
+    return "recorded";
+  }
+
+  isCancelled(taskId: string): boolean {
+    return this.#ports.delegations.find(taskId)?.cancelled === true;
+  }
+
+  /** True when the delegation is in flight: the request to end it is stored. */
+  requestCancel(taskId: string): boolean {
+    const delegation = this.#ports.delegations.find(taskId);
+    if (delegation === undefined) return false;
+    if (!delegation.cancelled) this.#ports.delegations.save({ ...delegation, cancelled: true });
+    return true;
+  }
+}

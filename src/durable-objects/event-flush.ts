@@ -1,0 +1,138 @@
+/**
+ * Carries the outbox to D1: events, and the projections of the thread and of the runs they speak of. One flush at a
+ * time; a failed one is retried by the alarm, and by whoever reads the log next (a reader flushes first, so it never
+ * misses the tail). Idempotent: the outbox lets go of an event only after D1 has it.
+ */
+import { decideThreadStatus } from "../domain/run/run-status.ts";
+import type { D1RunEventLog, RunProjection, ThreadKey, ThreadProjection } from "../platform/d1/run-event-log.ts";
+import type { EventOutbox, PendingEvents } from "../platform/durable-storage/event-outbox.ts";
+import type { RunRecord, RunStore } from "../platform/durable-storage/run-store.ts";
+import type { ThreadRecord, ThreadStore } from "../platform/durable-storage/thread-store.ts";
+import type { AlarmSource } from "./object-alarm.ts";
+import { isLifecycle } from "./thread-log.ts";
+
+/** How soon a failed flush is tried again. */
+const RETRY_MS = 5_000;
+
+export interface EventFlushPorts {
+  readonly outbox: EventOutbox;
+  readonly threads: ThreadStore;
+  readonly runs: RunStore;
+  readonly log: D1RunEventLog;
+  /** This wake's epoch. */
+  readonly epoch: () => number;
+  readonly now: () => number;
+  readonly onFault: (fault: unknown) => void;
+}
+
+export class EventFlush implements AlarmSource {
+  readonly #ports: EventFlushPorts;
+  #running: Promise<void> | undefined;
+  #again = false;
+  #retryAt: number | undefined;
+  #rowsWritten = 0;
+
+  constructor(ports: EventFlushPorts) {
+    this.#ports = ports;
+  }
+
+  /** Rows D1 billed for this object's flushes since it woke. */
+  get rowsWritten(): number {
+    return this.#rowsWritten;
+  }
+
+  nextDueAt(): number | undefined {
+    return this.#retryAt;
+  }
+
+  /** Starts a flush nobody waits for; a fault is noted and retried by the alarm. */
+  kick(): void {
+    this.flush().catch((fault: unknown) => {
+      this.#ports.onFault(fault);
+    });
+  }
+
+  /** Resolves once everything appended before the call is in D1; rejects with D1's fault. */
+  async flush(): Promise<void> {
+    if (this.#running !== undefined) {
+      this.#again = true;
+      return this.#running;
+    }
+    this.#running = this.#drain().finally(() => {
+      this.#running = undefined;
+    });
+    return this.#running;
+  }
+
+  /** Removes a run's row and events from D1. */
+  async forgetRun(key: ThreadKey, runId: string): Promise<void> {
+    await this.#ports.log.deleteRun(key, runId);
+  }
+
+  async forgetThread(key: ThreadKey): Promise<void> {
+    await this.#ports.log.deleteThread(key);
+  }
+
+  async #drain(): Promise<void> {
+    try {
+      do {
+        this.#again = false;
+        await this.#drainOnce();
+      } while (this.#again);
+      this.#retryAt = undefined;
+    } catch (fault) {
+      this.#retryAt = this.#ports.now() + RETRY_MS;
+      throw fault;
+    }
+  }
+
+  async #drainOnce(): Promise<void> {
+    let pending = this.#ports.outbox.pending();
+    while (pending !== undefined) {
+      await this.#send(pending);
+      this.#ports.outbox.settle(pending);
+      pending = this.#ports.outbox.pending();
+    }
+  }
+
+  async #send(pending: PendingEvents): Promise<void> {
+    const thread = this.#ports.threads.load();
+    if (thread === undefined) return;
+    const runIds = new Set(pending.events.filter((event) => isLifecycle(event.event_type)).map((event) => event.run_id));
+    const runs = [...runIds].map((runId) => this.#ports.runs.find(runId)).filter((run) => run !== undefined);
+    const key = { owner: thread.owner, thread_id: thread.threadId };
+    const { rows_written } = await this.#ports.log.flush(key, {
+      epoch: this.#ports.epoch(),
+      events: pending.events,
+      runs: runs.map(toRunProjection),
+      ...(pending.threadChanges > 0 || runs.length > 0 ? { thread: this.#toThreadProjection(thread) } : {}),
+    });
+    this.#rowsWritten += rows_written;
+  }
+
+  #toThreadProjection(thread: ThreadRecord): ThreadProjection {
+    const newest = this.#ports.runs.newest();
+    return {
+      created_at: toIso(thread.createdAt),
+      updated_at: toIso(Math.max(thread.updatedAt, newest?.updatedAt ?? 0)),
+      status: decideThreadStatus(newest && { status: newest.status, waitsForAnswer: newest.interrupts !== null }),
+      metadata: thread.metadata,
+    };
+  }
+}
+
+function toRunProjection(run: RunRecord): RunProjection {
+  return {
+    run_id: run.runId,
+    assistant_id: run.command.body.assistant_id,
+    status: run.status,
+    metadata: run.command.body.metadata ?? {},
+    error: run.error,
+    created_at: toIso(run.createdAt),
+    updated_at: toIso(run.updatedAt),
+  };
+}
+
+function toIso(milliseconds: number): string {
+  return new Date(milliseconds).toISOString();
+}

@@ -1,0 +1,75 @@
+/**
+ * The runs this wake of the object is driving: their frames and their abort switch. Memory only: what must survive is in
+ * the run row. Also watches over readers, so that the run itself never has to.
+ */
+import type { LiveFrames } from "../platform/durable-storage/live-frames.ts";
+import type { VersionSignal } from "../platform/durable-storage/version-signal.ts";
+import type { FrameReader } from "./frame-reader.ts";
+
+/** How often readers are looked at; a stalled one ends at most this much after its bound. */
+const READER_WATCH_MS = 5_000;
+
+export interface LiveRun {
+  readonly runId: string;
+  readonly frames: LiveFrames;
+  readonly signal: VersionSignal;
+  readonly abort: AbortController;
+  /** Settles when the run's terminal commit is done, or when this wake gave up on it. Never rejects. */
+  done: Promise<void>;
+}
+
+export class LiveRuns {
+  readonly #runs = new Map<string, LiveRun>();
+  readonly #readers = new Set<FrameReader>();
+  readonly #now: () => number;
+  #watch: ReturnType<typeof setInterval> | undefined;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  get(runId: string): LiveRun | undefined {
+    return this.#runs.get(runId);
+  }
+
+  get size(): number {
+    return this.#runs.size;
+  }
+
+  /** The one run of the thread that is being driven. */
+  current(): LiveRun | undefined {
+    return this.#runs.values().next().value;
+  }
+
+  add(run: LiveRun): void {
+    this.#runs.set(run.runId, run);
+  }
+
+  /** Readers are woken to find the end. */
+  remove(runId: string): void {
+    const run = this.#runs.get(runId);
+    this.#runs.delete(runId);
+    run?.signal.bump();
+  }
+
+  get readers(): number {
+    return this.#readers.size;
+  }
+
+  watch(reader: FrameReader): void {
+    this.#readers.add(reader);
+    this.#watch ??= setInterval(() => {
+      this.#look();
+    }, READER_WATCH_MS);
+  }
+
+  #look(): void {
+    for (const reader of this.#readers) {
+      reader.endIfStalled(this.#now());
+      if (reader.closed) this.#readers.delete(reader);
+    }
+    if (this.#readers.size > 0) return;
+    clearInterval(this.#watch);
+    this.#watch = undefined;
+  }
+}

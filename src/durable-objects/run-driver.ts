@@ -1,0 +1,157 @@
+/**
+ * Drives one run: iterates the graph's stream, turns chunks into frames, commits the end. Owns a run between the commit
+ * that marks it running and its terminal commit; recovery hands it the same run again after a crash.
+ *
+ * - Runs with `durability: "sync"`: a step's checkpoint is stored before the next step starts (P2).
+ * - The terminal status, its event and the last frame commit in one transaction (P1).
+ * - Nothing here awaits a reader.
+ */
+import type { RunnableConfig } from "@langchain/core/runnables";
+import type { BuiltGraph } from "../agent/graph-catalog.ts";
+import { toWire } from "../agent/wire/to-wire.ts";
+import type { RunError, RunRecord } from "../platform/durable-storage/run-store.ts";
+import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
+import { cancelUnanswered } from "./cancel-unanswered.ts";
+import { runConfig } from "./run-config.ts";
+import type { LiveRun } from "./live-runs.ts";
+import { FrameMapper, type StreamChunk, toLangGraphModes } from "./stream-frames.ts";
+import type { ThreadContext } from "./thread-context.ts";
+import { runEnded } from "./thread-log.ts";
+
+export type RunStart = { readonly kind: "input"; readonly input: unknown } | { readonly kind: "resume" };
+
+type RunOutcome =
+  | { readonly kind: "success" }
+  | { readonly kind: "waiting"; readonly interrupts: readonly unknown[] }
+  | { readonly kind: "cancelled" }
+  | { readonly kind: "failed"; readonly error: RunError };
+
+/** Frames older than this are stored with the next step, so that a crash loses at most so much of a slow stream. */
+const FRAME_FLUSH_AFTER_MS = 1_000;
+
+export class RunDriver {
+  readonly #context: ThreadContext;
+  #framesStoredAt = 0;
+
+  constructor(context: ThreadContext) {
+    this.#context = context;
+  }
+
+  /** Never rejects: a run that cannot be ended here stays running in storage, for recovery to find. */
+  async drive(run: RunRecord, start: RunStart): Promise<void> {
+    const live = this.#context.openLiveRun(run);
+    live.done = this.#driveLive(run, start, live);
+    return live.done;
+  }
+
+  /** A step committed: store frames that have waited long enough. Runs inside the saver's transaction. */
+  onRootCheckpoint(): void {
+    const now = this.#context.now();
+    if (now - this.#framesStoredAt < FRAME_FLUSH_AFTER_MS) return;
+    this.#framesStoredAt = now;
+    this.#context.live.current()?.frames.flush();
+  }
+
+  async #driveLive(run: RunRecord, start: RunStart, live: LiveRun): Promise<void> {
+    this.#framesStoredAt = this.#context.now();
+    try {
+      live.frames.append("metadata", JSON.stringify({ run_id: run.runId, attempt: run.attempt }));
+      const built = await this.#context.buildGraph(run);
+      const outcome = await this.#execute(run, { start, live, built });
+      await this.#settle(run, outcome, built);
+      this.#commitEnd(run, outcome, live);
+    } catch (fault) {
+      this.#context.onFault(fault);
+    } finally {
+      this.#context.live.remove(run.runId);
+    }
+    this.#context.afterRun();
+  }
+
+  async #execute(
+    run: RunRecord,
+    { start, live, built }: { start: RunStart; live: LiveRun; built: BuiltGraph },
+  ): Promise<RunOutcome> {
+    const { body } = run.command;
+    const config = runConfig(run, built);
+    try {
+      // A cancel that came before the first step: nothing runs.
+      if (live.abort.signal.aborted) return { kind: "cancelled" };
+      const chunks = await built.graph.stream(start.kind === "input" ? start.input : null, {
+        ...config,
+        streamMode: toLangGraphModes(body.stream_mode),
+        subgraphs: body.stream_subgraphs === true,
+        durability: "sync",
+        signal: live.abort.signal,
+        ...(body.context ? { context: body.context } : {}),
+      });
+      const mapper = new FrameMapper();
+      for await (const chunk of chunks) this.#emit(live, mapper, toStreamChunk(chunk));
+      return await this.#outcomeOf(built, config);
+    } catch (error) {
+      if (live.abort.signal.aborted) return { kind: "cancelled" };
+      this.#context.onRunError(run, error);
+      return { kind: "failed", error: toRunError(error) };
+    }
+  }
+
+  #emit(live: LiveRun, mapper: FrameMapper, chunk: StreamChunk): void {
+    for (const frame of mapper.map(chunk)) {
+      if (typeof frame.data !== "string" && frame.rendered !== undefined) {
+        this.#context.values.prime(frame.data.checkpointId, frame.rendered);
+      }
+      live.frames.append(frame.event, frame.data);
+    }
+  }
+
+  /** A stream that ended by itself is a success, unless the graph waits for an answer. */
+  async #outcomeOf(built: BuiltGraph, config: RunnableConfig): Promise<RunOutcome> {
+    const state = await built.graph.getState(config);
+    const interrupts = state.tasks.flatMap((task) => task.interrupts);
+    return interrupts.length === 0 ? { kind: "success" } : { kind: "waiting", interrupts: interrupts.map(toWire) };
+  }
+
+  /** Before the end of a run that did not finish by itself: every call it left open gets a result (P5). */
+  async #settle(run: RunRecord, outcome: RunOutcome, built: BuiltGraph): Promise<void> {
+    if (run.graphId !== LEAD_GRAPH_ID || outcome.kind === "success" || outcome.kind === "waiting") return;
+    await cancelUnanswered(this.#context, run, built);
+  }
+
+  #commitEnd(run: RunRecord, outcome: RunOutcome, live: LiveRun): void {
+    const stored = this.#context.runs.find(run.runId) ?? run;
+    const ended: RunRecord = { ...stored, ...toEnd(outcome), updatedAt: this.#context.now() };
+    if (outcome.kind === "failed") live.frames.append("error", JSON.stringify(outcome.error));
+    this.#context.storage.transactionSync(() => {
+      live.frames.flush();
+      this.#context.runs.save({ ...ended, framesReserved: live.frames.reserved });
+      this.#context.outbox.append([runEnded(ended)], { now: ended.updatedAt });
+      for (const { taskId } of this.#context.delegations.ofRun(run.runId)) this.#context.delegations.delete(taskId);
+    });
+  }
+}
+
+function toEnd(outcome: RunOutcome): Pick<RunRecord, "status" | "error" | "interrupts"> {
+  switch (outcome.kind) {
+    case "success":
+      return { status: "success", error: null, interrupts: null };
+    case "waiting":
+      return { status: "interrupted", error: null, interrupts: outcome.interrupts };
+    case "cancelled":
+      return { status: "interrupted", error: null, interrupts: null };
+    case "failed":
+      return { status: "error", error: outcome.error, interrupts: null };
+  }
+}
+
+/** With `subgraphs` off a chunk has no namespace. */
+function toStreamChunk(chunk: unknown): StreamChunk {
+  const parts = chunk as readonly unknown[];
+  return parts.length === 3 ? (parts as unknown as StreamChunk) : [[], parts[0] as string, parts[1]];
+}
+
+/** What a client reads of a failure: the error's name and message, never a stack. */
+function toRunError(error: unknown): RunError {
+  return error instanceof Error
+    ? { error: error.name, message: error.message }
+    : { error: "Error", message: String(error) };
+}

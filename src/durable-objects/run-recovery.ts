@@ -1,0 +1,92 @@
+/**
+ * Finds runs that storage calls running and nobody drives, and does what `domain/run/recovery` decides. Called on every
+ * wake, alarm wakes included, so that a run ends even when no client ever asks again (P1).
+ */
+import { decideRecovery } from "../domain/run/recovery.ts";
+import { unreachable } from "../domain/shared/assert.ts";
+import { pendingCalls } from "../agent/graph/pending-calls.ts";
+import type { ThreadState } from "../agent/thread-state/thread-state.ts";
+import type { RunRecord } from "../platform/durable-storage/run-store.ts";
+import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
+import { cancelUnanswered } from "./cancel-unanswered.ts";
+import type { RunService } from "./run-service.ts";
+import type { ThreadContext } from "./thread-context.ts";
+import { runEnded, runRecovered } from "./thread-log.ts";
+
+export class RunRecovery {
+  readonly #context: ThreadContext;
+  readonly #runs: RunService;
+
+  constructor(context: ThreadContext, runs: RunService) {
+    this.#context = context;
+    this.#runs = runs;
+  }
+
+  async recover(): Promise<void> {
+    for (const run of this.#context.runs.active()) {
+      if (this.#context.live.get(run.runId) === undefined) await this.#recoverRun(run);
+    }
+  }
+
+  async #recoverRun(run: RunRecord): Promise<void> {
+    const { recovery_attempts, recovery_no_progress_seconds } = this.#context.deps.config.runtime;
+    const decision = decideRecovery({
+      run: {
+        cancelRequested: run.cancelRequested,
+        hasInput: run.command.body.input !== null && run.command.body.input !== undefined,
+        baseCheckpointId: run.baseCheckpointId,
+        recovery: run.recovery,
+      },
+      headCheckpointId: await this.#context.headCheckpointId(),
+      budget: { attemptsMax: recovery_attempts, noProgressMs: recovery_no_progress_seconds * 1_000 },
+      now: this.#context.now(),
+    });
+    switch (decision.kind) {
+      case "start_with_input":
+        this.#resume({ ...run, recovery: decision.recovery }, "input");
+        return;
+      case "resume":
+        await this.#reopenCalls(run);
+        this.#resume({ ...run, recovery: decision.recovery }, "resume");
+        return;
+      case "finish_cancel":
+        await this.#end(run, { status: "interrupted" });
+        return;
+      case "give_up":
+        await this.#end(run, { status: "error", error: { error: "RecoveryError", message: decision.message } });
+        return;
+      default:
+        unreachable(decision);
+    }
+  }
+
+  #resume(run: RunRecord, start: "input" | "resume"): void {
+    // A request that came meanwhile may have started it.
+    if (this.#context.live.get(run.runId) !== undefined) return;
+    const again: RunRecord = { ...run, attempt: run.attempt + 1, updatedAt: this.#context.now() };
+    this.#context.storage.transactionSync(() => {
+      this.#context.runs.save(again);
+      this.#context.outbox.append([runRecovered(again)], { now: again.updatedAt });
+    });
+    this.#runs.resume(again, start);
+  }
+
+  /** Calls of the lead that were open when the object died start as attempt 2. */
+  async #reopenCalls(run: RunRecord): Promise<void> {
+    if (run.graphId !== LEAD_GRAPH_ID) return;
+    const { graph, configurable } = await this.#context.stateGraph();
+    const { messages } = (await graph.getState({ configurable })).values as ThreadState;
+    this.#context.attempts.reopen(pendingCalls(messages ?? []).map((call) => call.id));
+  }
+
+  async #end(run: RunRecord, end: { status: "interrupted" | "error"; error?: RunRecord["error"] }): Promise<void> {
+    if (run.graphId === LEAD_GRAPH_ID) await cancelUnanswered(this.#context, run, await this.#context.stateGraph());
+    const ended: RunRecord = { ...run, status: end.status, error: end.error ?? null, updatedAt: this.#context.now() };
+    this.#context.storage.transactionSync(() => {
+      this.#context.runs.save(ended);
+      this.#context.outbox.append([runEnded(ended)], { now: ended.updatedAt });
+      for (const { taskId } of this.#context.delegations.ofRun(run.runId)) this.#context.delegations.delete(taskId);
+    });
+    this.#context.flush.kick();
+  }
+}

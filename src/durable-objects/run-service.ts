@@ -1,0 +1,193 @@
+/**
+ * Runs of one thread: accept, list, cancel, delete, recover. Decides with `domain/run`, commits, then acts: the driver
+ * starts only after the run row, with its input and base checkpoint, is stored.
+ * Upholds P1 (an accepted run ends) and the multitask rule: the decision and the row are one transaction.
+ */
+import type { RunnableConfig } from "@langchain/core/runnables";
+import { decideStart } from "../domain/run/multitask.ts";
+import { isTerminal } from "../domain/run/run-status.ts";
+import { err, ok } from "../domain/shared/result.ts";
+import type { ThreadState } from "../agent/thread-state/thread-state.ts";
+import type { RunRecord } from "../platform/durable-storage/run-store.ts";
+import type { ApiRefusal, RpcResult } from "../protocol/errors.ts";
+import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
+import type { RunEventDraft } from "../protocol/run-events.ts";
+import type { ListRunsQuery } from "../protocol/runs.ts";
+import type { RunCommand } from "../protocol/thread-rpc.ts";
+import type { RunDriver, RunStart } from "./run-driver.ts";
+import { prepareLeadInput, restoreLeadInput } from "./run-input.ts";
+import { initialReservation, type ThreadContext } from "./thread-context.ts";
+import { messageEvent, runStarted } from "./thread-log.ts";
+
+/** A stored run is one row: its create must fit well under the 2 MB row. */
+const RUN_COMMAND_CHARS_MAX = 1_500_000;
+
+interface PreparedRun {
+  readonly command: RunCommand;
+  readonly events: (runId: string) => RunEventDraft[];
+  readonly baseCheckpointId: string | null;
+}
+
+export class RunService {
+  readonly #context: ThreadContext;
+  readonly #driver: RunDriver;
+
+  constructor(context: ThreadContext, driver: RunDriver) {
+    this.#context = context;
+    this.#driver = driver;
+  }
+
+  /** Accepts and starts a run. Nothing is stored when it is refused. */
+  async create(command: RunCommand): Promise<RpcResult<RunRecord>> {
+    if (!this.#context.deps.catalog.has(command.graph_id)) {
+      return err({ code: "not_found", message: `no graph '${command.graph_id}'` });
+    }
+    const busy = this.#refusedStart();
+    if (busy !== undefined) return err(busy);
+    const prepared = await this.#prepare(command);
+    if (!prepared.ok) return prepared;
+    if (JSON.stringify(prepared.value.command).length > RUN_COMMAND_CHARS_MAX) {
+      return err({ code: "too_large", message: `a run's body may hold ${RUN_COMMAND_CHARS_MAX} characters` });
+    }
+    const accepted = this.#accept(prepared.value);
+    if (!accepted.ok) return accepted;
+    this.#start(accepted.value, this.#startOf(accepted.value));
+    return accepted;
+  }
+
+  find(runId: string): RpcResult<RunRecord> {
+    const run = this.#context.runs.find(runId);
+    return run === undefined ? err({ code: "not_found", message: `no run '${runId}' on this thread` }) : ok(run);
+  }
+
+  list(query: ListRunsQuery): RunRecord[] {
+    const { limit, offset, status } = query;
+    return this.#context.runs.list({ limit, offset, ...(status === undefined ? {} : { status }) });
+  }
+
+  /** Settles first: the request to end is stored, then the switch is thrown (R60). `wait` returns after the end. */
+  async cancel(runId: string, options: { wait: boolean }): Promise<RpcResult<null>> {
+    const found = this.find(runId);
+    if (!found.ok) return found;
+    const run = found.value;
+    if (run.status === "interrupted") return ok(null);
+    if (isTerminal(run.status)) {
+      return err({ code: "not_cancellable", message: `run '${runId}' is ${run.status}; only an active run is cancelled` });
+    }
+    if (!run.cancelRequested) this.#context.runs.save({ ...run, cancelRequested: true });
+    const live = this.#context.live.get(runId);
+    live?.abort.abort();
+    if (options.wait) await live?.done;
+    return ok(null);
+  }
+
+  async delete(runId: string): Promise<RpcResult<null>> {
+    const found = this.find(runId);
+    if (!found.ok) return found;
+    if (!isTerminal(found.value.status)) {
+      return err({ code: "thread_busy", message: `run '${runId}' is ${found.value.status}; cancel it first` });
+    }
+    await this.#context.flush.flush();
+    const thread = this.#context.thread();
+    await this.#context.flush.forgetRun({ owner: thread.owner, thread_id: thread.threadId }, runId);
+    this.#context.storage.transactionSync(() => {
+      this.#context.frames.expire(runId);
+      this.#context.runs.delete(runId);
+    });
+    return ok(null);
+  }
+
+  /** Starts driving a run whose row says running. */
+  resume(run: RunRecord, start: "input" | "resume"): void {
+    this.#start(run, start === "input" ? this.#startOf(run) : { kind: "resume" });
+  }
+
+  #start(run: RunRecord, start: RunStart): void {
+    // Not awaited: a run lives on after the request that started it. The driver never rejects.
+    void this.#driver.drive(run, start);
+    this.#context.flush.kick();
+  }
+
+  #startOf(run: RunRecord): RunStart {
+    const { input } = run.command.body;
+    if (input === null || input === undefined) return { kind: "resume" };
+    return { kind: "input", input: run.graphId === LEAD_GRAPH_ID ? restoreLeadInput(input) : input };
+  }
+
+  async #prepare(command: RunCommand): Promise<RpcResult<PreparedRun>> {
+    const { input } = command.body;
+    const state = await this.#headState(command.graph_id);
+    const baseCheckpointId = state.checkpointId;
+    if (command.graph_id !== LEAD_GRAPH_ID || input === null || input === undefined) {
+      if (!input && baseCheckpointId === null) {
+        return err({ code: "invalid_request", message: "input: required on a thread without state", details: { path: ["input"] } });
+      }
+      return ok({ command, events: () => [], baseCheckpointId });
+    }
+    const prepared = prepareLeadInput(state.values.messages ?? [], input, () => this.#context.newId());
+    if (!prepared.ok) return prepared;
+    const { values, messages } = prepared.value;
+    return ok({
+      command: { ...command, body: { ...command.body, input: values } },
+      events: (runId) => messages.flatMap((message) => messageEvent(runId, message) ?? []),
+      baseCheckpointId,
+    });
+  }
+
+  /** The state a run would start from. Only `lead_agent` reads it before acceptance. */
+  async #headState(graphId: string): Promise<{ values: ThreadState; checkpointId: string | null }> {
+    if (graphId !== LEAD_GRAPH_ID) return { values: { messages: [] }, checkpointId: await this.#context.headCheckpointId() };
+    const { graph, configurable } = await this.#context.stateGraph();
+    const snapshot = await graph.getState({ configurable });
+    const config: RunnableConfig = snapshot.config;
+    const checkpointId = config.configurable?.["checkpoint_id"] as string | undefined;
+    return { values: snapshot.values as ThreadState, checkpointId: checkpointId ?? null };
+  }
+
+  #refusedStart(): ApiRefusal | undefined {
+    const decision = decideStart(this.#context.runs.active(), "reject");
+    if (decision.ok) return undefined;
+    return {
+      code: "thread_busy",
+      message: `thread has an active run '${decision.error.runId}'; wait for it or cancel it`,
+      details: { run_id: decision.error.runId },
+    };
+  }
+
+  #accept(prepared: PreparedRun): RpcResult<RunRecord> {
+    return this.#context.storage.transactionSync(() => {
+      // Asked again here: another create may have been accepted while this one read the state.
+      const busy = this.#refusedStart();
+      if (busy !== undefined) return err(busy);
+      const run = this.#toRecord(prepared);
+      this.#context.runs.save(run);
+      this.#context.outbox.append([runStarted(run), ...prepared.events(run.runId)], { now: run.createdAt });
+      return ok(run);
+    });
+  }
+
+  /** Run ids order the thread's runs, so a new one is later than the newest whatever the clock did meanwhile. */
+  #newRunId(): string {
+    const newest = this.#context.runs.newest();
+    return this.#context.deps.newId(newest === undefined ? 0 : newest.createdAt + 1);
+  }
+
+  #toRecord({ command, baseCheckpointId }: PreparedRun): RunRecord {
+    const now = this.#context.now();
+    return {
+      runId: this.#newRunId(),
+      status: "running",
+      graphId: command.graph_id,
+      command,
+      baseCheckpointId,
+      cancelRequested: false,
+      attempt: 1,
+      recovery: { attempts: 0, headCheckpointId: baseCheckpointId, progressAt: now },
+      framesReserved: initialReservation(),
+      error: null,
+      interrupts: null,
+      createdAt: now,
+      updatedAt: now,
+    };
+  }
+}

@@ -1,0 +1,116 @@
+/**
+ * The object's streaming routes (protocol/thread-rpc.ts): a run's frames as SSE, and its final values as JSON that keeps
+ * the connection warm. Both are pull-based: nothing here runs ahead of its client.
+ */
+import type { RunRecord } from "../platform/durable-storage/run-store.ts";
+import { VersionSignal } from "../platform/durable-storage/version-signal.ts";
+import { isTerminal } from "../domain/run/run-status.ts";
+import { FrameReader, type FrameSource } from "./frame-reader.ts";
+import type { RunService } from "./run-service.ts";
+import type { ThreadContext } from "./thread-context.ts";
+
+/** How often a waiting `join` shows that it is alive: a newline, which JSON ignores. */
+const JOIN_HEARTBEAT_MS = 5_000;
+
+const encoder = new TextEncoder();
+
+export interface StreamRequest {
+  /** The last id the client has; everything when absent or -1. */
+  readonly afterId: number;
+  /** Wire modes; every recorded one when empty. */
+  readonly modes: readonly string[];
+  readonly cancelOnDisconnect: boolean;
+}
+
+export class RunStreams {
+  readonly #context: ThreadContext;
+  readonly #runs: RunService;
+
+  constructor(context: ThreadContext, runs: RunService) {
+    this.#context = context;
+    this.#runs = runs;
+  }
+
+  stream(run: RunRecord, request: StreamRequest): Response {
+    const wanted = new Set(request.modes.map((mode) => (mode === "messages-tuple" ? "messages" : mode)));
+    const reader = new FrameReader({
+      source: this.#source(run),
+      afterId: request.afterId,
+      wants: (mode) => wanted.size === 0 || wanted.has(mode),
+      now: () => this.#context.now(),
+      onCancel: () => {
+        if (request.cancelOnDisconnect) void this.#runs.cancel(run.runId, { wait: false });
+      },
+    });
+    this.#context.live.watch(reader);
+    return new Response(reader.stream(), {
+      headers: { ...this.#locations(run), "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store" },
+    });
+  }
+
+  /** The run's last values once it ended; `__error__` when it failed, `__interrupt__` when it waits for an answer. */
+  join(run: RunRecord, options: { cancelOnDisconnect: boolean }): Response {
+    const live = this.#context.live.get(run.runId);
+    const body = new ReadableStream<Uint8Array>(
+      {
+        pull: async (controller) => {
+          const ended = live === undefined || (await settledWithin(live.done, JOIN_HEARTBEAT_MS));
+          controller.enqueue(encoder.encode(ended ? await this.#finalValues(run.runId) : "\n"));
+          if (ended) controller.close();
+        },
+        cancel: () => {
+          if (options.cancelOnDisconnect) void this.#runs.cancel(run.runId, { wait: false });
+        },
+      },
+      { highWaterMark: 0 },
+    );
+    return new Response(body, { headers: { ...this.#locations(run), "content-type": "application/json" } });
+  }
+
+  async #finalValues(runId: string): Promise<string> {
+    const run = this.#context.runs.find(runId);
+    if (run?.error) return JSON.stringify({ __error__: run.error });
+    const values = await this.#context.renderHead();
+    if (!run?.interrupts) return values;
+    return JSON.stringify({ ...(JSON.parse(values) as object), __interrupt__: run.interrupts });
+  }
+
+  /** `Content-Location` names the run for the client; `Location` is what makes it resume a dropped stream. */
+  #locations(run: RunRecord): Record<string, string> {
+    const path = `/threads/${this.#context.threadId}/runs/${run.runId}`;
+    return { "content-location": path, location: `${path}/stream` };
+  }
+
+  #source(run: RunRecord): FrameSource {
+    const { live, frames, values } = this.#context;
+    const idle = new VersionSignal();
+    return {
+      next: (afterId) => {
+        const current = live.get(run.runId);
+        if (current !== undefined) return current.frames.next(afterId);
+        return frames.has(run.runId) ? frames.next(run.runId, afterId) : { kind: "expired" };
+      },
+      ended: () => {
+        const stored = this.#context.runs.find(run.runId);
+        return live.get(run.runId) === undefined && (stored === undefined || isTerminal(stored.status));
+      },
+      get signal() {
+        return live.get(run.runId)?.signal ?? idle;
+      },
+      renderValues: (checkpointId) => values.render(checkpointId),
+      renderHead: () => this.#context.renderHead(),
+    };
+  }
+}
+
+async function settledWithin(done: Promise<void>, timeoutMs: number): Promise<boolean> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const timeout = new Promise<false>((resolve) => {
+    timer = setTimeout(() => {
+      resolve(false);
+    }, timeoutMs);
+  });
+  const settled = await Promise.race([done.then(() => true as const), timeout]);
+  clearTimeout(timer);
+  return settled;
+}

@@ -1,0 +1,275 @@
+/**
+ * One wake of a thread's object: its stores, composed once, and what its parts share. Owns composition and the
+ * wake-scoped facts (epoch, live runs); every decision lives in the collaborators.
+ * Built only when the object has a schema or is about to get one, so that asking an unknown thread writes nothing.
+ */
+import type { BuiltGraph, GraphBinding, GraphCatalog } from "../agent/graph-catalog.ts";
+import { AdmissionController } from "../agent/subagents/admission-controller.ts";
+import { toWireValues } from "../agent/wire/to-wire.ts";
+import type { DeputyConfig } from "../config.ts";
+import { invariant } from "../domain/shared/assert.ts";
+import { D1RunEventLog } from "../platform/d1/run-event-log.ts";
+import { DurableCheckpointSaver } from "../platform/durable-storage/checkpoint-saver.ts";
+import { DelegationStore } from "../platform/durable-storage/delegation-store.ts";
+import { EventOutbox } from "../platform/durable-storage/event-outbox.ts";
+import { FRAME_RESERVATION, FrameLog } from "../platform/durable-storage/frame-log.ts";
+import { DurableGrantStore } from "../platform/durable-storage/grant-store.ts";
+import { LiveFrames } from "../platform/durable-storage/live-frames.ts";
+import { MeteredSql } from "../platform/durable-storage/metered-sql.ts";
+import { type RunRecord, RunStore } from "../platform/durable-storage/run-store.ts";
+import { type ThreadRecord, ThreadStore } from "../platform/durable-storage/thread-store.ts";
+import { VersionSignal } from "../platform/durable-storage/version-signal.ts";
+import { DurableWorkspace } from "../platform/workspace/durable-workspace.ts";
+import { StagedWorkspace } from "../platform/workspace/staged-workspace.ts";
+import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
+import { CommitEvents } from "./commit-events.ts";
+import { ThreadDelegationJournal } from "./delegation-journal.ts";
+import { EventFlush } from "./event-flush.ts";
+import { type LiveRun, LiveRuns } from "./live-runs.ts";
+import { ToolAttempts } from "./tool-attempts.ts";
+import { ValuesCache } from "./values-cache.ts";
+
+/** What the composition root gives every object. */
+export interface ThreadObjectDeps {
+  readonly config: DeputyConfig;
+  readonly catalog: GraphCatalog;
+  readonly db: D1Database;
+  readonly now: () => number;
+  /** A UUID v7 whose time is now, or `notBefore` (milliseconds) when that is later. */
+  readonly newId: (notBefore?: number) => string;
+  /** Where faults and refused writes are told; never shown to a client. */
+  readonly report: (what: string, details: Readonly<Record<string, unknown>>) => void;
+}
+
+export interface ThreadContextEvents {
+  /** A step of the run committed; called inside the saver's transaction. */
+  readonly onRootCheckpoint: () => void;
+  readonly afterRun: () => void;
+  readonly onBatchTurn: () => void;
+}
+
+export class ThreadContext {
+  readonly storage: DurableObjectStorage;
+  readonly deps: ThreadObjectDeps;
+  readonly meter: MeteredSql;
+  readonly threads: ThreadStore;
+  readonly runs: RunStore;
+  readonly outbox: EventOutbox;
+  readonly frames: FrameLog;
+  readonly delegations: DelegationStore;
+  readonly workspace: DurableWorkspace;
+  readonly staging: StagedWorkspace;
+  readonly saver: DurableCheckpointSaver;
+  readonly admission: AdmissionController;
+  readonly journal: ThreadDelegationJournal;
+  readonly flush: EventFlush;
+  readonly live: LiveRuns;
+  readonly values: ValuesCache;
+  readonly attempts = new ToolAttempts();
+  readonly #events: ThreadContextEvents;
+  #epoch: number | undefined;
+
+  constructor(storage: DurableObjectStorage, deps: ThreadObjectDeps, events: ThreadContextEvents) {
+    this.storage = storage;
+    this.deps = deps;
+    this.#events = events;
+    this.meter = new MeteredSql(storage.sql);
+    this.live = new LiveRuns(deps.now);
+    this.threads = new ThreadStore(this.meter.labelled("thread"));
+    this.runs = new RunStore(this.meter.labelled("runs"));
+    this.outbox = new EventOutbox(this.meter.labelled("outbox"));
+    this.frames = new FrameLog(this.meter.labelled("frames"));
+    this.delegations = new DelegationStore(this.meter.labelled("delegations"));
+    this.workspace = new DurableWorkspace({ sql: this.meter.labelled("workspace"), now: deps.now });
+    this.staging = new StagedWorkspace(this.workspace);
+    this.flush = this.#eventFlush();
+    this.saver = this.#checkpointSaver();
+    this.admission = this.#admissionController();
+    this.journal = new ThreadDelegationJournal({
+      storage,
+      delegations: this.delegations,
+      outbox: this.outbox,
+      currentRunId: () => this.live.current()?.runId,
+      now: deps.now,
+    });
+    this.values = new ValuesCache((checkpointId) => this.#renderState(checkpointId));
+  }
+
+  now(): number {
+    return this.deps.now();
+  }
+
+  newId(): string {
+    return this.deps.newId();
+  }
+
+  thread(): ThreadRecord {
+    const thread = this.threads.load();
+    invariant(thread !== undefined, "a command reached an object without a thread row");
+    return thread;
+  }
+
+  get threadId(): string {
+    return this.thread().threadId;
+  }
+
+  /** This wake's number, taken when it is first needed: one row a wake. */
+  epoch(): number {
+    if (this.#epoch !== undefined) return this.#epoch;
+    const thread = this.thread();
+    this.#epoch = thread.epoch + 1;
+    this.threads.save({ ...thread, epoch: this.#epoch });
+    return this.#epoch;
+  }
+
+  /** The graph of a run, bound to this thread. */
+  async buildGraph(run: RunRecord): Promise<BuiltGraph> {
+    const { config, context } = run.command.body;
+    const configurable = { ...config?.configurable, ...context, run_id: run.runId };
+    return this.#build(run.graphId, {
+      configurable,
+      ...(config?.recursion_limit === undefined ? {} : { recursionLimit: config.recursion_limit }),
+    });
+  }
+
+  /** The graph whose channels the thread's state has: its newest run's, else the lead agent's. */
+  async stateGraph(): Promise<BuiltGraph> {
+    const graphId = this.runs.newest()?.graphId ?? LEAD_GRAPH_ID;
+    return this.#build(this.deps.catalog.has(graphId) ? graphId : LEAD_GRAPH_ID, {});
+  }
+
+  openLiveRun(run: RunRecord): LiveRun {
+    const signal = new VersionSignal();
+    const frames = new LiveFrames({
+      runId: run.runId,
+      log: this.frames,
+      signal,
+      reserved: run.framesReserved,
+      isFirstAttempt: run.attempt === 1,
+      bytesMax: this.deps.config.runtime.frame_bytes_max,
+      saveReservation: (reserved) => {
+        const stored = this.runs.find(run.runId);
+        if (stored !== undefined) this.runs.save({ ...stored, framesReserved: reserved });
+      },
+    });
+    const live: LiveRun = { runId: run.runId, frames, signal, abort: new AbortController(), done: Promise.resolve() };
+    this.live.add(live);
+    return live;
+  }
+
+  /** The head of the run's own line of checkpoints; `null` on an empty thread. */
+  async headCheckpointId(): Promise<string | null> {
+    const head = await this.saver.getTuple({ configurable: { thread_id: this.threadId, checkpoint_ns: "" } });
+    return head?.checkpoint.id ?? null;
+  }
+
+  afterRun(): void {
+    this.attempts.clear();
+    this.#events.afterRun();
+  }
+
+  onFault(fault: unknown): void {
+    this.deps.report("thread object fault", { fault: describe(fault) });
+  }
+
+  onRunError(run: RunRecord, error: unknown): void {
+    this.deps.report("run failed", { run_id: run.runId, error: describe(error) });
+  }
+
+  /** The state at a checkpoint as JSON; the newest state when no id is given. */
+  async renderHead(): Promise<string> {
+    return this.#renderState(undefined);
+  }
+
+  async #renderState(checkpointId: string | undefined): Promise<string> {
+    const { graph, configurable } = await this.stateGraph();
+    const at = checkpointId === undefined ? {} : { checkpoint_id: checkpointId };
+    const snapshot = await graph.getState({ configurable: { ...configurable, ...at } });
+    return JSON.stringify(toWireValues(snapshot.values));
+  }
+
+  async #build(graphId: string, config: Parameters<GraphCatalog["build"]>[1]): Promise<BuiltGraph> {
+    const built = await this.deps.catalog.build(graphId, config, this.#binding());
+    return { ...built, configurable: { ...built.configurable, thread_id: this.threadId } };
+  }
+
+  #binding(): GraphBinding {
+    return {
+      saver: this.saver,
+      services: {
+        workspace: this.staging,
+        toolAttempt: (toolCallId) => this.attempts.next(toolCallId),
+        newId: () => this.newId(),
+        now: () => this.now(),
+      },
+      admission: this.admission,
+      journal: this.journal,
+    };
+  }
+
+  #eventFlush(): EventFlush {
+    return new EventFlush({
+      outbox: this.outbox,
+      threads: this.threads,
+      runs: this.runs,
+      log: new D1RunEventLog(this.deps.db),
+      epoch: () => this.epoch(),
+      now: () => this.now(),
+      onFault: (fault) => {
+        this.onFault(fault);
+      },
+    });
+  }
+
+  #checkpointSaver(): DurableCheckpointSaver {
+    const hook = new CommitEvents({
+      outbox: this.outbox,
+      staging: this.staging,
+      delegations: this.delegations,
+      currentRunId: () => this.live.current()?.runId,
+      forgetChild: (checkpointNs) => {
+        this.saver.deleteNamespace(this.threadId, checkpointNs);
+      },
+      onRootCheckpoint: () => {
+        this.#events.onRootCheckpoint();
+      },
+      now: () => this.now(),
+    });
+    return new DurableCheckpointSaver({ storage: this.storage, sql: this.meter.labelled("checkpoints"), hook });
+  }
+
+  #admissionController(): AdmissionController {
+    const { subagent_runtime } = this.deps.config;
+    return new AdmissionController({
+      config: {
+        maxRunning: subagent_runtime.max_running,
+        maxQueued: subagent_runtime.max_queued,
+        policy: subagent_runtime.admission_policy,
+        queueTimeoutMs: subagent_runtime.queue_timeout_seconds * 1_000,
+        classWeights: subagent_runtime.class_weights,
+      },
+      grants: new DurableGrantStore(this.meter.labelled("grants")),
+      now: () => this.now(),
+      newId: () => this.newId(),
+      timers: {
+        set: (afterMs, action) => setTimeout(action, afterMs),
+        clear: (timer) => {
+          clearTimeout(timer as ReturnType<typeof setTimeout>);
+        },
+      },
+      onBatchTurn: () => {
+        this.#events.onBatchTurn();
+      },
+    });
+  }
+}
+
+export function initialReservation(): number {
+  return FRAME_RESERVATION;
+}
+
+function describe(fault: unknown): Record<string, unknown> {
+  return fault instanceof Error
+    ? { name: fault.name, message: fault.message, stack: fault.stack }
+    : { message: String(fault) };
+}

@@ -1,0 +1,201 @@
+/**
+ * The thread's Durable Object: handlers only. It owns ThreadState, runs, the event outbox, frames and admission of one
+ * thread (architecture section 2), through collaborators composed in `thread-runtime.ts`.
+ * The constructor writes nothing, and a question about a thread that does not exist leaves nothing behind.
+ */
+import { DurableObject } from "cloudflare:workers";
+import type { Env } from "../env.ts";
+import { err, ok } from "../domain/shared/result.ts";
+import { ensureSchema, hasSchema } from "../platform/durable-storage/object-schema.ts";
+import type { RunRecord } from "../platform/durable-storage/run-store.ts";
+import type { Batch, CreateBatchBody } from "../protocol/batches.ts";
+import type { RpcResult } from "../protocol/errors.ts";
+import type { ListRunsQuery, Run } from "../protocol/runs.ts";
+import type { RunCommand, ThreadAddress, ThreadRpc } from "../protocol/thread-rpc.ts";
+import type { CreateThreadBody, HistoryBody, Thread, ThreadStateBody, UpdateStateBody } from "../protocol/threads.ts";
+import { ThreadFiles } from "./thread-files.ts";
+import type { ThreadObjectDeps } from "./thread-context.ts";
+import { ThreadRoutes } from "./thread-routes.ts";
+import { ThreadRuntime } from "./thread-runtime.ts";
+import { toRun } from "./run-view.ts";
+
+/** The class to export, with its dependencies bound by the composition root. */
+export function threadObjectClass(compose: (env: Env) => ThreadObjectDeps) {
+  return class ThreadObject extends DurableObject<Env> implements ThreadRpc {
+    #runtime: ThreadRuntime | undefined;
+    #woken: Promise<void> | undefined;
+
+    override async fetch(request: Request): Promise<Response> {
+      const routes = new ThreadRoutes({
+        existing: (address) => this.#existing(address),
+        forRun: (address, command) => this.#forRun(address, command),
+      });
+      return routes.answer(request);
+    }
+
+    override async alarm(): Promise<void> {
+      const runtime = await this.#awake();
+      await runtime?.onAlarm();
+    }
+
+    async createThread(address: ThreadAddress, body: CreateThreadBody): Promise<RpcResult<Thread>> {
+      const runtime = await this.#accepting();
+      return runtime.threads.create(address, body);
+    }
+
+    async getThread(address: ThreadAddress): Promise<RpcResult<Thread>> {
+      return this.#on(address, (runtime) => runtime.threads.get());
+    }
+
+    async patchThread(address: ThreadAddress, metadata: Record<string, unknown>): Promise<RpcResult<Thread>> {
+      return this.#on(address, (runtime) => runtime.threads.patch(metadata));
+    }
+
+    async deleteThread(address: ThreadAddress): Promise<RpcResult<null>> {
+      return this.#on(address, async (runtime) => {
+        const deleted = await runtime.threads.delete();
+        this.#runtime = undefined;
+        this.#woken = undefined;
+        return deleted;
+      });
+    }
+
+    async getState(
+      address: ThreadAddress,
+      query: { checkpoint_id?: string; subgraphs?: boolean },
+    ): Promise<RpcResult<ThreadStateBody>> {
+      return this.#on(address, (runtime) => runtime.state.get(query));
+    }
+
+    async updateState(
+      address: ThreadAddress,
+      body: UpdateStateBody,
+    ): Promise<RpcResult<{ checkpoint: Record<string, unknown> }>> {
+      return this.#on(address, (runtime) => runtime.state.update(body));
+    }
+
+    async history(address: ThreadAddress, body: HistoryBody): Promise<RpcResult<ThreadStateBody[]>> {
+      return this.#on(address, (runtime) => runtime.state.history(body));
+    }
+
+    async createRun(address: ThreadAddress, command: RunCommand): Promise<RpcResult<Run>> {
+      const runtime = await this.#forRun(address, command);
+      if (runtime === undefined) return noThread(address);
+      const created = await runtime.runs.create(command);
+      await runtime.arm();
+      return this.#toRun(runtime, created);
+    }
+
+    async listRuns(address: ThreadAddress, query: ListRunsQuery): Promise<RpcResult<Run[]>> {
+      return this.#on(address, async (runtime) =>
+        ok(runtime.runs.list(query).map((run) => toRun(run, runtime.context.threadId))),
+      );
+    }
+
+    async getRun(address: ThreadAddress, runId: string): Promise<RpcResult<Run>> {
+      return this.#on(address, async (runtime) => this.#toRun(runtime, runtime.runs.find(runId)));
+    }
+
+    async deleteRun(address: ThreadAddress, runId: string): Promise<RpcResult<null>> {
+      return this.#on(address, (runtime) => runtime.runs.delete(runId));
+    }
+
+    async cancelRun(address: ThreadAddress, runId: string, options: { wait: boolean }): Promise<RpcResult<null>> {
+      return this.#on(address, (runtime) => runtime.runs.cancel(runId, options));
+    }
+
+    async cancelTask(address: ThreadAddress, runId: string, taskId: string): Promise<RpcResult<null>> {
+      return this.#on(address, async (runtime) => runtime.runs.cancelTask(runId, taskId));
+    }
+
+    async flushEvents(address: ThreadAddress): Promise<RpcResult<null>> {
+      return this.#on(address, async (runtime) => {
+        await runtime.context.flush.flush();
+        return ok(null);
+      });
+    }
+
+    async putFile(address: ThreadAddress, path: string, bytes: Uint8Array) {
+      return this.#on(address, async (runtime) => new ThreadFiles(runtime.context).put(path, bytes));
+    }
+
+    async getFile(address: ThreadAddress, path: string) {
+      return this.#on(address, async (runtime) => new ThreadFiles(runtime.context).get(path));
+    }
+
+    async deleteFile(address: ThreadAddress, path: string) {
+      return this.#on(address, async (runtime) => new ThreadFiles(runtime.context).delete(path));
+    }
+
+    async createBatch(
+      address: ThreadAddress,
+      body: CreateBatchBody,
+      submissionKey: string | null,
+    ): Promise<RpcResult<{ batch: Batch; created: boolean }>> {
+      return this.#on(address, (runtime) => runtime.batches.create(body, submissionKey));
+    }
+
+    async cancelBatch(address: ThreadAddress, batchId: string): Promise<RpcResult<Batch>> {
+      return this.#on(address, (runtime) => runtime.batches.cancel(batchId));
+    }
+
+    async returnGrant(address: ThreadAddress, grant: { grant_id: string; batch_id: string }): Promise<RpcResult<null>> {
+      return this.#on(address, (runtime) => runtime.batches.returnGrant(grant));
+    }
+
+    /** Answers with the thread's runtime, or that there is no such thread. */
+    async #on<T>(
+      address: ThreadAddress,
+      act: (runtime: ThreadRuntime) => Promise<RpcResult<T>>,
+    ): Promise<RpcResult<T>> {
+      const runtime = await this.#existing(address);
+      return runtime === undefined ? noThread(address) : act(runtime);
+    }
+
+    async #existing(_address: ThreadAddress): Promise<ThreadRuntime | undefined> {
+      const runtime = await this.#awake();
+      return runtime?.threads.exists() === true ? runtime : undefined;
+    }
+
+    /** The runtime of a thread that may not exist yet; storage gets its schema here. */
+    async #accepting(): Promise<ThreadRuntime> {
+      ensureSchema(this.ctx.storage);
+      const runtime = await this.#awake();
+      return runtime ?? this.#start();
+    }
+
+    /** For a run: the thread must exist, or `if_not_exists` makes it. */
+    async #forRun(address: ThreadAddress, command: RunCommand): Promise<ThreadRuntime | undefined> {
+      const existing = await this.#existing(address);
+      if (existing !== undefined || command.body.if_not_exists !== "create") return existing;
+      const runtime = await this.#accepting();
+      if (!runtime.threads.exists()) runtime.threads.insert(address, {});
+      return runtime;
+    }
+
+    /** `undefined` while the object has no schema: then there is nothing to wake. */
+    async #awake(): Promise<ThreadRuntime | undefined> {
+      if (this.#runtime === undefined && !hasSchema(this.ctx.storage)) return undefined;
+      const runtime = this.#start();
+      this.#woken ??= runtime.wake();
+      await this.#woken;
+      return runtime;
+    }
+
+    #start(): ThreadRuntime {
+      if (this.#runtime === undefined) {
+        ensureSchema(this.ctx.storage);
+        this.#runtime = new ThreadRuntime(this.ctx.storage, compose(this.env));
+      }
+      return this.#runtime;
+    }
+
+    #toRun(runtime: ThreadRuntime, result: RpcResult<RunRecord>): RpcResult<Run> {
+      return result.ok ? ok(toRun(result.value, runtime.context.threadId)) : result;
+    }
+  };
+}
+
+function noThread(address: ThreadAddress): RpcResult<never> {
+  return err({ code: "not_found", message: `no thread '${address.thread_id}'` });
+}

@@ -1,0 +1,93 @@
+/**
+ * One wake's collaborators, wired: what the object's handlers call. Owns the order of things on a wake and at an alarm:
+ * recover runs, expire frames, flush events, pump batches, arm the alarm again.
+ */
+import { FrameExpiry } from "./frame-expiry.ts";
+import { ObjectAlarm, type AlarmSource } from "./object-alarm.ts";
+import { RunDriver } from "./run-driver.ts";
+import { RunRecovery } from "./run-recovery.ts";
+import { RunService } from "./run-service.ts";
+import { RunStreams } from "./run-streams.ts";
+import { StateService } from "./state-service.ts";
+import { ThreadContext, type ThreadObjectDeps } from "./thread-context.ts";
+import { CheckpointPruning } from "./checkpoint-pruning.ts";
+import { ThreadBatches } from "./thread-batches.ts";
+import { ThreadService } from "./thread-service.ts";
+
+export class ThreadRuntime {
+  readonly context: ThreadContext;
+  readonly threads: ThreadService;
+  readonly state: StateService;
+  readonly runs: RunService;
+  readonly streams: RunStreams;
+  readonly batches: ThreadBatches;
+  readonly #recovery: RunRecovery;
+  readonly #expiry: FrameExpiry;
+  readonly #pruning: CheckpointPruning;
+  readonly #alarm: ObjectAlarm;
+
+  constructor(storage: DurableObjectStorage, deps: ThreadObjectDeps) {
+    this.context = new ThreadContext(storage, deps, {
+      onRootCheckpoint: () => {
+        driver.onRootCheckpoint();
+      },
+      afterRun: () => {
+        void this.#afterRun();
+      },
+      onBatchTurn: (grant) => {
+        this.batches.onTurn(grant);
+      },
+      batches: () => this.batches,
+    });
+    const driver = new RunDriver(this.context);
+    this.state = new StateService(this.context);
+    this.threads = new ThreadService(this.context, this.state);
+    this.runs = new RunService(this.context, driver);
+    this.streams = new RunStreams(this.context, this.runs);
+    this.batches = new ThreadBatches(this.context, () => this.arm());
+    this.#recovery = new RunRecovery(this.context, this.runs);
+    this.#pruning = new CheckpointPruning(this.context);
+    const { frames_ttl_seconds } = deps.config.runtime;
+    this.#expiry = new FrameExpiry(this.context.frames, this.context.runs, frames_ttl_seconds * 1_000);
+    this.#alarm = new ObjectAlarm(storage, [this.#keepAlive(), this.context.flush, this.#expiry, this.batches]);
+  }
+
+  /** Called on every wake before anything else is served: a run that died with the last wake goes on. */
+  async wake(): Promise<void> {
+    if (!this.threads.exists()) return;
+    await this.#recovery.recover();
+    if (this.context.outbox.pending() !== undefined) this.context.flush.kick();
+    await this.arm();
+  }
+
+  async onAlarm(): Promise<void> {
+    this.#alarm.fired();
+    const now = this.context.now();
+    this.#expiry.expire(now);
+    await this.batches.onAlarm(now);
+    if (this.context.flush.nextDueAt() !== undefined) this.context.flush.kick();
+    await this.arm();
+  }
+
+  arm(): Promise<void> {
+    return this.#alarm.arm();
+  }
+
+  async #afterRun(): Promise<void> {
+    try {
+      await this.context.flush.flush();
+      await this.#pruning.prune();
+    } catch (fault) {
+      this.context.onFault(fault);
+    }
+    await this.arm();
+  }
+
+  /** A detached run must not let the object fall asleep under it. */
+  #keepAlive(): AlarmSource {
+    const { keep_alive_seconds } = this.context.deps.config.runtime;
+    return {
+      nextDueAt: () => (this.context.live.size === 0 ? undefined : this.context.now() + keep_alive_seconds * 1_000),
+    };
+  }
+}

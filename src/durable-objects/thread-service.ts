@@ -1,0 +1,111 @@
+/**
+ * The thread itself: create, read, edit, delete. Owns the thread row; status and times are derived from the runs.
+ */
+import { decideThreadStatus } from "../domain/run/run-status.ts";
+import { err, ok } from "../domain/shared/result.ts";
+import type { ThreadRecord } from "../platform/durable-storage/thread-store.ts";
+import type { RpcResult } from "../protocol/errors.ts";
+import type { ThreadAddress } from "../protocol/thread-rpc.ts";
+import type { CreateThreadBody, Thread, ThreadStateBody } from "../protocol/threads.ts";
+import type { StateService } from "./state-service.ts";
+import type { ThreadContext } from "./thread-context.ts";
+
+/** A thread row is one D1 row and one object row; metadata is what makes it grow. */
+const METADATA_CHARS_MAX = 64_000;
+
+export class ThreadService {
+  readonly #context: ThreadContext;
+  readonly #state: StateService;
+
+  constructor(context: ThreadContext, state: StateService) {
+    this.#context = context;
+    this.#state = state;
+  }
+
+  exists(): boolean {
+    return this.#context.threads.load() !== undefined;
+  }
+
+  async create(address: ThreadAddress, body: CreateThreadBody): Promise<RpcResult<Thread>> {
+    if (this.exists()) {
+      if (body.if_exists === "do_nothing") return this.get();
+      return err({ code: "already_exists", message: `thread '${address.thread_id}' already exists` });
+    }
+    const tooLarge = refuseMetadata(body.metadata);
+    if (tooLarge !== undefined) return tooLarge;
+    this.insert(address, body.metadata);
+    await this.#context.flush.flush();
+    return this.get();
+  }
+
+  /** Two rows: the thread, and the note that D1 has to hear of it. */
+  insert(address: ThreadAddress, metadata: Record<string, unknown>): void {
+    const now = this.#context.now();
+    this.#context.storage.transactionSync(() => {
+      const { owner, thread_id: threadId } = address;
+      this.#context.threads.save({ owner, threadId, metadata, createdAt: now, updatedAt: now, epoch: 0 });
+      this.#context.outbox.append([], { now, threadChanged: true });
+    });
+  }
+
+  async get(): Promise<RpcResult<Thread>> {
+    const thread = this.#context.thread();
+    const state = await this.#state.get({});
+    return state.ok ? ok(this.#toThread(thread, state.value)) : state;
+  }
+
+  /** Merges; a key set to null is kept as null. */
+  async patch(metadata: Record<string, unknown>): Promise<RpcResult<Thread>> {
+    const thread = this.#context.thread();
+    const merged = { ...thread.metadata, ...metadata };
+    const tooLarge = refuseMetadata(merged);
+    if (tooLarge !== undefined) return tooLarge;
+    const now = this.#context.now();
+    this.#context.storage.transactionSync(() => {
+      this.#context.threads.save({ ...this.#context.thread(), metadata: merged, updatedAt: now });
+      this.#context.outbox.append([], { now, threadChanged: true });
+    });
+    await this.#context.flush.flush();
+    return this.get();
+  }
+
+  /** Ends what runs, then removes the thread from D1 and from the object. D1 first: a crash between leaves a deletable thread. */
+  async delete(): Promise<RpcResult<null>> {
+    const thread = this.#context.thread();
+    for (const run of this.#context.runs.active()) {
+      this.#context.runs.save({ ...run, cancelRequested: true });
+      const live = this.#context.live.get(run.runId);
+      live?.abort.abort();
+      await live?.done;
+    }
+    await this.#context.flush.flush();
+    await this.#context.flush.forgetThread({ owner: thread.owner, thread_id: thread.threadId });
+    await this.#context.storage.deleteAlarm();
+    await this.#context.storage.deleteAll();
+    return ok(null);
+  }
+
+  #toThread(thread: ThreadRecord, state: ThreadStateBody): Thread {
+    const newest = this.#context.runs.newest();
+    const asked = state.tasks.filter((task) => task.interrupts.length > 0);
+    return {
+      thread_id: thread.threadId,
+      created_at: new Date(thread.createdAt).toISOString(),
+      updated_at: new Date(Math.max(thread.updatedAt, newest?.updatedAt ?? 0)).toISOString(),
+      ...(state.created_at === null ? {} : { state_updated_at: state.created_at }),
+      metadata: { ...thread.metadata },
+      status: decideThreadStatus(newest && { status: newest.status, waitsForAnswer: newest.interrupts !== null }),
+      values: state.values,
+      interrupts: Object.fromEntries(asked.map((task) => [task.id, task.interrupts])),
+    };
+  }
+}
+
+function refuseMetadata(metadata: Record<string, unknown>): RpcResult<never> | undefined {
+  if (JSON.stringify(metadata).length <= METADATA_CHARS_MAX) return undefined;
+  return err({
+    code: "too_large",
+    message: `metadata: at most ${METADATA_CHARS_MAX} characters of JSON`,
+    details: { path: ["metadata"], limit: METADATA_CHARS_MAX },
+  });
+}

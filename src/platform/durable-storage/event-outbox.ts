@@ -1,0 +1,129 @@
+/**
+ * The event outbox: run events wait here, in the transaction of the fact they tell, until D1 has them.
+ * Owns sequence numbers: gap-free and strictly increasing per thread (P1, P3). The newest block row outlives its events
+ * and remembers the last number given. A block is rewritten by appends up to `BLOCK_BYTES_MAX`, so a commit costs one
+ * row however many events it carries.
+ * Does not know D1: `pending()` hands events out, `settle()` takes note that they arrived.
+ */
+import type { RunEvent, RunEventDraft } from "../../protocol/run-events.ts";
+import type { SqlExecutor } from "./metered-sql.ts";
+
+/** Version of the row's shape. PERSISTED. */
+const OUTBOX_ROW_VERSION = 1;
+
+/** Rewriting a block on every append costs its size; past this a new one begins. Well under the 2 MB row. */
+const BLOCK_BYTES_MAX = 128 * 1024;
+
+/** A longer content is cut, so that a block with one event still fits a row and a D1 parameter. */
+export const EVENT_CONTENT_CHARS_MAX = 200_000;
+
+interface BlockRow extends Record<string, SqlStorageValue> {
+  block: number;
+  last_seq: number;
+  bytes: number;
+  thread_changes: number;
+  events: string;
+}
+
+export interface PendingEvents {
+  readonly events: readonly RunEvent[];
+  /** How often the thread row changed since the last flush; 0 when it did not. */
+  readonly threadChanges: number;
+  /** What `settle` needs to know which rows the caller saw. */
+  readonly upToBlock: number;
+}
+
+export class EventOutbox {
+  readonly #sql: SqlExecutor;
+
+  constructor(sql: SqlExecutor) {
+    this.#sql = sql;
+  }
+
+  /** Numbers and stores the drafts: one row. Call inside the transaction of the fact. Returns the last number given. */
+  append(drafts: readonly RunEventDraft[], options: { now: number; threadChanged?: boolean }): number {
+    const tail = this.#tail();
+    const lastSeq = tail?.last_seq ?? 0;
+    const createdAt = new Date(options.now).toISOString();
+    const events = drafts.map((draft, index) => ({
+      seq: lastSeq + index + 1,
+      ...bounded(draft),
+      created_at: createdAt,
+    }));
+    const added = JSON.stringify(events);
+    const fits = tail !== undefined && tail.bytes + added.length <= BLOCK_BYTES_MAX;
+    const body =
+      fits && tail.events !== "[]" && events.length > 0 ? `${tail.events.slice(0, -1)},${added.slice(1)}` : added;
+    const merged = fits && events.length === 0 ? tail.events : body;
+    const changes = (fits ? tail.thread_changes : 0) + (options.threadChanged === true ? 1 : 0);
+    const block = tail === undefined ? 1 : fits ? tail.block : tail.block + 1;
+    this.#write({
+      block,
+      last_seq: lastSeq + events.length,
+      bytes: merged.length,
+      thread_changes: changes,
+      events: merged,
+    });
+    return lastSeq + events.length;
+  }
+
+  lastSeq(): number {
+    return this.#tail()?.last_seq ?? 0;
+  }
+
+  /** The oldest block that still waits, or `undefined` when D1 has everything. */
+  pending(): PendingEvents | undefined {
+    const rows = this.#sql
+      .exec<BlockRow>("SELECT * FROM event_outbox WHERE bytes > 2 OR thread_changes > 0 ORDER BY block LIMIT 1")
+      .toArray();
+    const [row] = rows;
+    if (row === undefined) return undefined;
+    return {
+      events: JSON.parse(row.events) as RunEvent[],
+      threadChanges: row.thread_changes,
+      upToBlock: row.block,
+    };
+  }
+
+  /** Events up to `seen`'s last are in D1: they leave the outbox. Events appended meanwhile stay. One row. */
+  settle(seen: PendingEvents): void {
+    const [row] = this.#sql.exec<BlockRow>("SELECT * FROM event_outbox WHERE block = ?", seen.upToBlock).toArray();
+    if (row === undefined) return;
+    const flushed = seen.events.at(-1)?.seq ?? 0;
+    const left = (JSON.parse(row.events) as RunEvent[]).filter((event) => event.seq > flushed);
+    if (left.length === 0 && this.#tail()?.block !== row.block) {
+      this.#sql.exec("DELETE FROM event_outbox WHERE block = ?", row.block);
+      return;
+    }
+    const events = JSON.stringify(left);
+    this.#write({ ...row, bytes: events.length, thread_changes: row.thread_changes - seen.threadChanges, events });
+  }
+
+  #tail(): BlockRow | undefined {
+    return this.#sql.exec<BlockRow>("SELECT * FROM event_outbox ORDER BY block DESC LIMIT 1").toArray()[0];
+  }
+
+  #write(row: BlockRow): void {
+    this.#sql.exec(
+      `INSERT INTO event_outbox (block, v, last_seq, bytes, thread_changes, events) VALUES (?, ?, ?, ?, ?, ?)
+       ON CONFLICT (block) DO UPDATE SET last_seq = excluded.last_seq, bytes = excluded.bytes,
+         thread_changes = excluded.thread_changes, events = excluded.events`,
+      row.block,
+      OUTBOX_ROW_VERSION,
+      row.last_seq,
+      row.bytes,
+      row.thread_changes,
+      row.events,
+    );
+  }
+}
+
+function bounded(draft: RunEventDraft): RunEventDraft {
+  const content = JSON.stringify(draft.content) ?? "null";
+  if (content.length <= EVENT_CONTENT_CHARS_MAX) return draft;
+  return {
+    ...draft,
+    content: content.slice(0, EVENT_CONTENT_CHARS_MAX).toWellFormed(),
+    metadata: { ...draft.metadata, content_truncated: true, original_chars: content.length },
+  };
+}

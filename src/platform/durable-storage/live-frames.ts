@@ -1,0 +1,83 @@
+/**
+ * Frames of one live run before they are stored. The driver appends; readers take from here what is newer than the
+ * stored blocks. Appending never waits for a reader (P8): it bumps a version and wakes whoever waits.
+ */
+import { FRAME_BLOCK_BYTES_MAX, FRAME_RESERVATION, type Frame, type FrameLog, type NextFrame } from "./frame-log.ts";
+import type { VersionSignal } from "./version-signal.ts";
+
+export interface LiveFramesOptions {
+  readonly runId: string;
+  readonly log: FrameLog;
+  readonly signal: VersionSignal;
+  /** Numbering goes on at the end of the last persisted reservation. */
+  readonly reserved: number;
+  readonly isFirstAttempt: boolean;
+  readonly bytesMax: number;
+  /** Persists that ids below `reserved` may be handed out: one row. */
+  readonly saveReservation: (reserved: number) => void;
+}
+
+export class LiveFrames {
+  readonly #options: LiveFramesOptions;
+  #nextId: number;
+  #reserved: number;
+  #pending: Frame[] = [];
+  #pendingBytes = 0;
+  #storedBytes: number;
+
+  constructor(options: LiveFramesOptions) {
+    this.#options = options;
+    this.#reserved = options.reserved;
+    this.#nextId = options.isFirstAttempt ? 1 : options.reserved;
+    this.#storedBytes = options.isFirstAttempt ? 0 : options.log.storedBytes(options.runId);
+  }
+
+  append(event: string, data: Frame["data"]): void {
+    if (this.#nextId >= this.#reserved) {
+      this.#reserved += FRAME_RESERVATION;
+      this.#options.saveReservation(this.#reserved);
+    }
+    this.#pending.push({ id: this.#nextId, event, data });
+    this.#pendingBytes += typeof data === "string" ? data.length : 64;
+    this.#nextId += 1;
+    if (this.#pendingBytes >= FRAME_BLOCK_BYTES_MAX) this.flush();
+    this.#options.signal.bump();
+  }
+
+  get reserved(): number {
+    return this.#reserved;
+  }
+
+  get hasPending(): boolean {
+    return this.#pending.length > 0;
+  }
+
+  /** Stores what is pending as one block. Synchronous: callable inside a transaction. */
+  flush(): void {
+    const { log, runId, bytesMax } = this.#options;
+    if (this.#pending.length === 0) return;
+    this.#storedBytes += log.writeBlock(runId, this.#pending);
+    this.#pending = [];
+    this.#pendingBytes = 0;
+    while (this.#storedBytes > bytesMax) {
+      const dropped = log.dropOldest(runId);
+      if (dropped === 0) break;
+      this.#storedBytes -= dropped;
+    }
+  }
+
+  /** The frame after `afterId`, stored or pending. */
+  next(afterId: number): NextFrame {
+    const first = this.#pending[0];
+    if (first !== undefined && afterId >= first.id - 1) return this.#nextPending(afterId, first.id);
+    const stored = this.#options.log.next(this.#options.runId, afterId);
+    if (stored.kind !== "none" || first === undefined) return stored;
+    return first.id > afterId ? { kind: "frame", frame: first } : stored;
+  }
+
+  #nextPending(afterId: number, firstId: number): NextFrame {
+    // Pending ids are contiguous, so the position is arithmetic.
+    const frame = this.#pending[Math.max(0, afterId - firstId + 1)];
+    return frame === undefined ? { kind: "none" } : { kind: "frame", frame };
+  }
+}

@@ -1,0 +1,63 @@
+/**
+ * Tables of the thread's own facts: the thread row, its runs, the event outbox, the frame blocks and the delegations
+ * in flight. PERSISTED: rows carry `v`; a new shape is a new step. WITHOUT ROWID and no secondary index: a row is one
+ * billed write.
+ */
+import type { SchemaStep } from "./schema-ladder.ts";
+
+export const RUN_SCHEMA: SchemaStep = {
+  id: "runs-1",
+  statements: [
+    `CREATE TABLE thread (
+      id INTEGER PRIMARY KEY CHECK (id = 1),
+      v INTEGER NOT NULL,
+      owner TEXT NOT NULL,
+      thread_id TEXT NOT NULL,
+      metadata TEXT NOT NULL,
+      created_at INTEGER NOT NULL,
+      updated_at INTEGER NOT NULL,
+      epoch INTEGER NOT NULL
+    )`,
+    `CREATE TABLE runs (
+      run_id TEXT PRIMARY KEY,
+      v INTEGER NOT NULL,
+      status TEXT NOT NULL,
+      graph_id TEXT NOT NULL,
+      command TEXT NOT NULL,
+      base_checkpoint_id TEXT,
+      cancel_requested INTEGER NOT NULL,
+      attempt INTEGER NOT NULL,
+      recovery TEXT NOT NULL,
+      frames_reserved INTEGER NOT NULL,
+      error TEXT,
+      interrupts TEXT,
+      created_at INTEGER NOT NULL,
+      updated_at INTEGER NOT NULL
+    ) WITHOUT ROWID`,
+    `CREATE TABLE event_outbox (
+      block INTEGER PRIMARY KEY,
+      v INTEGER NOT NULL,
+      last_seq INTEGER NOT NULL,
+      bytes INTEGER NOT NULL,
+      thread_changes INTEGER NOT NULL,
+      events TEXT NOT NULL
+    )`,
+    `CREATE TABLE frame_blocks (
+      run_id TEXT NOT NULL,
+      first_id INTEGER NOT NULL,
+      v INTEGER NOT NULL,
+      last_id INTEGER NOT NULL,
+      bytes INTEGER NOT NULL,
+      frames TEXT NOT NULL,
+      PRIMARY KEY (run_id, first_id)
+    ) WITHOUT ROWID`,
+    `CREATE TABLE delegations (
+      task_id TEXT PRIMARY KEY,
+      v INTEGER NOT NULL,
+      run_id TEXT NOT NULL,
+      checkpoint_ns TEXT NOT NULL,
+      steps INTEGER NOT NULL,
+      cancelled INTEGER NOT NULL
+    ) WITHOUT ROWID`,
+  ],
+};

@@ -1,0 +1,150 @@
+/**
+ * Run rows of one thread (P1, P3: the thread object is their only writer). A row is inserted in the transaction that
+ * marks the run running, with its input and the head it starts from, and updated once at its end.
+ * Does not own frames (their id reservation rides in the row) or events.
+ */
+import type { RecoveryRecord } from "../../domain/run/recovery.ts";
+import type { RunStatus } from "../../domain/run/run-status.ts";
+import type { RunCommand } from "../../protocol/thread-rpc.ts";
+import type { SqlExecutor } from "./metered-sql.ts";
+
+/** Version of the row's shape. PERSISTED. */
+const RUN_ROW_VERSION = 1;
+
+export interface RunError {
+  readonly error: string;
+  readonly message: string;
+}
+
+export interface RunRecord {
+  readonly runId: string;
+  readonly status: RunStatus;
+  readonly graphId: string;
+  /** The accepted create; its input already carries message ids, so that every start of the run writes the same. */
+  readonly command: RunCommand;
+  readonly baseCheckpointId: string | null;
+  readonly cancelRequested: boolean;
+  /** 1, and one more for each recovery. */
+  readonly attempt: number;
+  readonly recovery: RecoveryRecord;
+  /** Frame ids below this were reserved; after recovery numbering goes on here. */
+  readonly framesReserved: number;
+  readonly error: RunError | null;
+  /** What the run's graph asked, when it ended waiting for an answer. */
+  readonly interrupts: readonly unknown[] | null;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+}
+
+interface RunRow extends Record<string, SqlStorageValue> {
+  run_id: string;
+  status: string;
+  graph_id: string;
+  command: string;
+  base_checkpoint_id: string | null;
+  cancel_requested: number;
+  attempt: number;
+  recovery: string;
+  frames_reserved: number;
+  error: string | null;
+  interrupts: string | null;
+  created_at: number;
+  updated_at: number;
+}
+
+/** Run ids are UUID v7: their order is the order of acceptance. */
+export class RunStore {
+  readonly #sql: SqlExecutor;
+
+  constructor(sql: SqlExecutor) {
+    this.#sql = sql;
+  }
+
+  /** Inserts or replaces the row: one billed row. */
+  save(run: RunRecord): void {
+    this.#sql.exec(
+      `INSERT INTO runs (run_id, v, status, graph_id, command, base_checkpoint_id, cancel_requested, attempt, recovery,
+         frames_reserved, error, interrupts, created_at, updated_at)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT (run_id) DO UPDATE SET status = excluded.status, cancel_requested = excluded.cancel_requested,
+         attempt = excluded.attempt, recovery = excluded.recovery, frames_reserved = excluded.frames_reserved,
+         error = excluded.error, interrupts = excluded.interrupts, updated_at = excluded.updated_at`,
+      run.runId,
+      RUN_ROW_VERSION,
+      run.status,
+      run.graphId,
+      JSON.stringify(run.command),
+      run.baseCheckpointId,
+      run.cancelRequested ? 1 : 0,
+      run.attempt,
+      JSON.stringify(run.recovery),
+      run.framesReserved,
+      run.error === null ? null : JSON.stringify(run.error),
+      run.interrupts === null ? null : JSON.stringify(run.interrupts),
+      run.createdAt,
+      run.updatedAt,
+    );
+  }
+
+  find(runId: string): RunRecord | undefined {
+    const [row] = this.#sql.exec<RunRow>("SELECT * FROM runs WHERE run_id = ?", runId).toArray();
+    return row === undefined ? undefined : toRecord(row);
+  }
+
+  newest(): RunRecord | undefined {
+    const [row] = this.#sql.exec<RunRow>("SELECT * FROM runs ORDER BY run_id DESC LIMIT 1").toArray();
+    return row === undefined ? undefined : toRecord(row);
+  }
+
+  /** Runs storage calls active. At most one under `reject`. */
+  active(): RunRecord[] {
+    // The newest rows hold every active run: an older run ended before a newer one was accepted.
+    const rows = this.#sql.exec<RunRow>("SELECT * FROM runs ORDER BY run_id DESC LIMIT 1").toArray();
+    return rows.map(toRecord).filter((run) => run.status === "running" || run.status === "pending");
+  }
+
+  /** Newest first. */
+  list(query: { limit: number; offset: number; status?: RunStatus }): RunRecord[] {
+    const rows =
+      query.status === undefined
+        ? this.#sql.exec<RunRow>("SELECT * FROM runs ORDER BY run_id DESC LIMIT ? OFFSET ?", query.limit, query.offset)
+        : this.#sql.exec<RunRow>(
+            "SELECT * FROM runs WHERE status = ? ORDER BY run_id DESC LIMIT ? OFFSET ?",
+            query.status,
+            query.limit,
+            query.offset,
+          );
+    return rows.toArray().map(toRecord);
+  }
+
+  /** Base checkpoints of the newest runs, newest first; `null` for a run that started an empty thread. */
+  newestBases(limit: number): (string | null)[] {
+    const rows = this.#sql.exec<{ base_checkpoint_id: string | null }>(
+      "SELECT base_checkpoint_id FROM runs ORDER BY run_id DESC LIMIT ?",
+      limit,
+    );
+    return rows.toArray().map((row) => row.base_checkpoint_id);
+  }
+
+  delete(runId: string): void {
+    this.#sql.exec("DELETE FROM runs WHERE run_id = ?", runId);
+  }
+}
+
+function toRecord(row: RunRow): RunRecord {
+  return {
+    runId: row.run_id,
+    status: row.status as RunStatus,
+    graphId: row.graph_id,
+    command: JSON.parse(row.command) as RunCommand,
+    baseCheckpointId: row.base_checkpoint_id,
+    cancelRequested: row.cancel_requested === 1,
+    attempt: row.attempt,
+    recovery: JSON.parse(row.recovery) as RecoveryRecord,
+    framesReserved: row.frames_reserved,
+    error: row.error === null ? null : (JSON.parse(row.error) as RunError),
+    interrupts: row.interrupts === null ? null : (JSON.parse(row.interrupts) as unknown[]),
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
+}

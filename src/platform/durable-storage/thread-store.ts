@@ -1,0 +1,66 @@
+/**
+ * The thread's own row: who owns it, its metadata, the epoch of the object's wakes.
+ * Does not own status (derived from the runs) or state (the checkpointer's).
+ */
+import type { SqlExecutor } from "./metered-sql.ts";
+
+/** Version of the row's shape. PERSISTED. */
+const THREAD_ROW_VERSION = 1;
+
+export interface ThreadRecord {
+  readonly owner: string;
+  readonly threadId: string;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  /** Milliseconds since the epoch. */
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  /** Count of this object's wakes; what it writes to D1 is refused once a later wake wrote. */
+  readonly epoch: number;
+}
+
+interface ThreadRow extends Record<string, SqlStorageValue> {
+  owner: string;
+  thread_id: string;
+  metadata: string;
+  created_at: number;
+  updated_at: number;
+  epoch: number;
+}
+
+export class ThreadStore {
+  readonly #sql: SqlExecutor;
+
+  constructor(sql: SqlExecutor) {
+    this.#sql = sql;
+  }
+
+  load(): ThreadRecord | undefined {
+    const [row] = this.#sql
+      .exec<ThreadRow>("SELECT owner, thread_id, metadata, created_at, updated_at, epoch FROM thread WHERE id = 1")
+      .toArray();
+    if (row === undefined) return undefined;
+    return {
+      owner: row.owner,
+      threadId: row.thread_id,
+      metadata: JSON.parse(row.metadata) as Record<string, unknown>,
+      createdAt: row.created_at,
+      updatedAt: row.updated_at,
+      epoch: row.epoch,
+    };
+  }
+
+  save(thread: ThreadRecord): void {
+    this.#sql.exec(
+      `INSERT INTO thread (id, v, owner, thread_id, metadata, created_at, updated_at, epoch)
+       VALUES (1, ?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT (id) DO UPDATE SET metadata = excluded.metadata, updated_at = excluded.updated_at, epoch = excluded.epoch`,
+      THREAD_ROW_VERSION,
+      thread.owner,
+      thread.threadId,
+      JSON.stringify(thread.metadata),
+      thread.createdAt,
+      thread.updatedAt,
+      thread.epoch,
+    );
+  }
+}
