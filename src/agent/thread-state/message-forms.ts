@@ -6,6 +6,7 @@
  */
 import {
   AIMessage,
+  BaseMessage,
   BaseMessageChunk,
   ChatMessage,
   FunctionMessage,
@@ -14,9 +15,8 @@ import {
   SystemMessage,
   ToolMessage,
   coerceMessageLikeToMessage,
-  isBaseMessage,
 } from "@langchain/core/messages";
-import type { BaseMessage, BaseMessageLike } from "@langchain/core/messages";
+import type { BaseMessageLike } from "@langchain/core/messages";
 
 /** The id that makes a removal clear everything before it; LangGraph's own value. */
 export const REMOVE_ALL_ID = "__remove_all__";
@@ -54,11 +54,16 @@ export function toMessage(input: unknown): BaseMessage {
   return BaseMessageChunk.isInstance(message) ? copyMessage(message) : message;
 }
 
+function isPlainMessage(value: unknown): value is BaseMessage {
+  return BaseMessage.isInstance(value) && !BaseMessageChunk.isInstance(value);
+}
+
 /** As `toMessage`, with `undefined` instead of the throw. Message objects take the short way: replay calls this for each. */
 export function toMessageOrUndefined(input: unknown): BaseMessage | undefined {
-  if (isBaseMessage(input) && !BaseMessageChunk.isInstance(input)) return input;
+  if (isPlainMessage(input)) return input;
   try {
-    return toMessage(input);
+    const message = toMessage(input);
+    return isPlainMessage(message) ? message : undefined;
   } catch {
     return undefined;
   }
