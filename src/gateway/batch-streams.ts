@@ -2,9 +2,10 @@
  * The two long answers of a batch: its results as JSON lines and its progress as SSE. Both are pulled by the client:
  * a reader that stops reading costs one page and no polling.
  */
-import type { Batch, BatchProgress } from "../protocol/batches.ts";
+import type { BatchReader } from "../domain/batch/batch-repository.ts";
+import { toBatchProgress, toBatchResultLine } from "../protocol/batch-views.ts";
 import { EXPORT_PAGE_ITEMS, HEARTBEAT_MS, PROGRESS_POLL_MS, PROGRESS_POLLS_MAX } from "./bounds.ts";
-import type { BatchReader, GatewayDeps } from "./ports.ts";
+import type { GatewayDeps } from "./ports.ts";
 
 const encoder = new TextEncoder();
 const PULLED = { highWaterMark: 0 } as const;
@@ -20,9 +21,9 @@ export function resultLines(batches: BatchReader, { owner, batchId }: BatchKey):
   const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
     // A page may hold no terminal item and still not be the last: `pull` is called again only after an enqueue.
     while (after !== null) {
-      const page = await batches.exportResults(owner, batchId, { after_ordinal: after, limit: EXPORT_PAGE_ITEMS });
-      after = page?.next_after ?? null;
-      const text = (page?.lines ?? []).map((line) => `${JSON.stringify(line)}\n`).join("");
+      const page = await batches.exportPage(owner, batchId, { afterOrdinal: after, limit: EXPORT_PAGE_ITEMS });
+      after = page?.nextAfter ?? null;
+      const text = (page?.items ?? []).map((item) => `${JSON.stringify(toBatchResultLine(item))}\n`).join("");
       if (text !== "") return controller.enqueue(encoder.encode(text));
     }
     controller.close();
@@ -43,9 +44,9 @@ export function progressEvents(
     while (!ended && polls < PROGRESS_POLLS_MAX) {
       if (polls++ > 0) await pause(PROGRESS_POLL_MS);
       const batch = await batches.getBatch(owner, batchId);
-      if (batch === null) return null;
+      if (batch === undefined) return null;
       ended = batch.status !== "running";
-      const data = JSON.stringify(toProgress(batch));
+      const data = JSON.stringify(toBatchProgress(batch));
       silentMs = data === last ? silentMs + PROGRESS_POLL_MS : 0;
       if (data !== last) {
         last = data;
@@ -67,8 +68,4 @@ export function progressEvents(
     ended = true;
   };
   return new ReadableStream({ pull, cancel }, PULLED);
-}
-
-function toProgress({ batch_id, status, total_items, counts }: Batch): BatchProgress {
-  return { batch_id, status, total_items, counts };
 }

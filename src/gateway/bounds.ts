@@ -20,8 +20,8 @@ export const FILE_PATH_CHARS_MAX = 1_024;
 /** Client headers that reach `config.configurable`: context, not payload. */
 export const FORWARDED_HEADER_BYTES_MAX = 16_384;
 
-/** Items of one page of an export, at most 100,000 characters of result each: one page stays under 30 MB of memory. */
-export const EXPORT_PAGE_ITEMS = 50;
+/** Items of one page of an export; the reader bounds its bytes as well. */
+export const EXPORT_PAGE_ITEMS = 200;
 
 /** A viewer sees progress within a second. */
 export const PROGRESS_POLL_MS = 1_000;

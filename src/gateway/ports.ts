@@ -1,8 +1,8 @@
 /**
  * What the gateway needs from the rest of Deputy. Every method that reads stored rows takes the owner first (P7); a
- * missing row and another owner's row are the same `null`.
+ * missing row and another owner's row are the same.
  */
-import type { Batch, BatchItem, BatchResultLine, ListItemsQuery } from "../protocol/batches.ts";
+import type { BatchReader } from "../domain/batch/batch-repository.ts";
 import type { ListMessagesQuery, ListRunEventsQuery, RunEventRow } from "../protocol/run-events.ts";
 import type { ThreadRpc } from "../protocol/thread-rpc.ts";
 import type { CountThreadsBody, SearchThreadsBody, Thread } from "../protocol/threads.ts";
@@ -34,18 +34,6 @@ export interface RunEventReader {
   listMessages(key: { owner: string; thread_id: string }, query: ListMessagesQuery): Promise<EventPage>;
 }
 
-export interface BatchReader {
-  /** Batches still loading are invisible. */
-  getBatch(owner: string, batchId: string): Promise<Batch | null>;
-  listItems(owner: string, batchId: string, query: ListItemsQuery): Promise<BatchItem[] | null>;
-  /** Terminal items behind an ordinal, ascending; at most `limit`. `next_after` is null when none is left. */
-  exportResults(
-    owner: string,
-    batchId: string,
-    page: { after_ordinal: number; limit: number },
-  ): Promise<{ lines: BatchResultLine[]; next_after: number | null } | null>;
-}
-
 export interface GraphCatalogue {
   graphs(): readonly { graph_id: string; name: string; description: string | null }[];
 }
@@ -56,6 +44,8 @@ export interface GatewayDeps {
   readonly threadSearch: ThreadSearch;
   readonly events: RunEventReader;
   readonly batches: BatchReader;
+  /** Characters of a result that a list of items shows (`subagent_batches.preview_chars`). */
+  readonly previewChars: number;
   readonly graphs: GraphCatalogue;
   /** Id of a graph's default assistant. */
   readonly assistantId: (graphId: string) => string;

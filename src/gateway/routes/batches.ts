@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { type Result, ok } from "../../domain/shared/result.ts";
+import type { BatchView } from "../../domain/batch/batch.ts";
+import { toBatch, toBatchItem } from "../../protocol/batch-views.ts";
 import {
-  type Batch,
   batchItemSchema,
   batchResultLineSchema,
   batchSchema,
@@ -20,9 +21,9 @@ import { batchParams, threadParams } from "../shapes.ts";
 type BatchCall = Pick<Call<{ batch_id: string }, unknown, unknown>, "params" | "principal" | "deps">;
 
 /** The caller's batch; another owner's is missing like any other (P7). */
-async function ownBatch({ params, principal, deps }: BatchCall): Promise<Result<Batch, ApiRefusal>> {
+async function ownBatch({ params, principal, deps }: BatchCall): Promise<Result<BatchView, ApiRefusal>> {
   const batch = await deps.batches.getBatch(principal.owner, params.batch_id);
-  return batch === null ? refuse("not_found", "Batch not found") : ok(batch);
+  return batch === undefined ? refuse("not_found", "Batch not found") : ok(batch);
 }
 
 function submissionKey(headers: Headers): Result<string | null, ApiRefusal> {
@@ -65,7 +66,7 @@ const get = operation({
   params: batchParams,
   responses: { 200: { description: "The batch.", schema: batchSchema } },
   errors: ["not_found"],
-  handle: async (call) => answer(await ownBatch(call), (batch) => json(batch)),
+  handle: async (call) => answer(await ownBatch(call), (batch) => json(toBatch(batch))),
 });
 
 const items = operation({
@@ -79,8 +80,10 @@ const items = operation({
   responses: { 200: { description: "One page.", schema: z.array(batchItemSchema) } },
   errors: ["not_found"],
   handle: async ({ params, query, principal, deps }) => {
-    const page = await deps.batches.listItems(principal.owner, params.batch_id, query);
-    return page === null ? refuse("not_found", "Batch not found") : json(page);
+    const { status, after_ordinal: afterOrdinal, limit } = query;
+    const wanted = { status, afterOrdinal, limit, previewChars: deps.previewChars };
+    const page = await deps.batches.listItems(principal.owner, params.batch_id, wanted);
+    return page === undefined ? refuse("not_found", "Batch not found") : json(page.map(toBatchItem));
   },
 });
 
@@ -96,9 +99,9 @@ const cancel = operation({
   handle: async (call) => {
     const batch = await ownBatch(call);
     if (!batch.ok) return batch;
-    const address = addressOf(call.principal, batch.value.thread_id);
+    const address = addressOf(call.principal, batch.value.threadId);
     const stub = call.deps.threads.stub(address.owner, address.thread_id);
-    return answer(await stub.cancelBatch(address, batch.value.batch_id), (cancelled) => json(cancelled));
+    return answer(await stub.cancelBatch(address, batch.value.batchId), (cancelled) => json(cancelled));
   },
 });
 
