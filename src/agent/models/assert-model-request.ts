@@ -87,13 +87,19 @@ export function roleOf(message: BaseMessage): RequestMessageShape["role"] {
 }
 
 /** An assistant message that only calls has no text; as a string that is `""`, and the adapter sends no content. */
-function textsOf(content: BaseMessage["content"], calls: boolean): string[] {
+function textsOf(content: unknown, calls: boolean): string[] {
   if (typeof content === "string") return content === "" && calls ? [] : [content];
-  return content.flatMap((block) => (block.type === "text" ? [typeof block.text === "string" ? block.text : ""] : []));
+  if (!Array.isArray(content)) return [];
+  return content.filter((block) => !isMedia(block) && !isDroppedBlock(block)).map(textOf);
 }
 
-function isMedia(block: { readonly type: string }): boolean {
-  return block.type !== "text" && !isDroppedBlock(block);
+/** Anything that is no block at all counts as an empty text: no provider takes it. */
+function textOf(block: unknown): string {
+  return isPlainObject(block) && typeof block.text === "string" ? block.text : "";
+}
+
+export function isMedia(block: unknown): boolean {
+  return isPlainObject(block) && block.type !== "text" && !isDroppedBlock(block);
 }
 
 /** `@langchain/openai` sends these whenever `tool_calls` is empty (`audio` always): calls nobody answers. */

@@ -38,23 +38,32 @@ export interface ModelRetry {
 }
 
 /** Throws the last `ModelFailure`, or at once whatever another attempt cannot change. An abort ends a wait at once. */
-export async function generateWithAttempts(
+export function generateWithAttempts(
   model: ChatModel,
   request: ModelRequest,
   config: RunnableConfig,
+  options: AttemptOptions,
+): Promise<AIMessage> {
+  return withAttempts(() => model.generate(request, config), config.signal, options);
+}
+
+/** As `generateWithAttempts`, over whatever makes one attempt. */
+export async function withAttempts(
+  attemptOnce: () => Promise<AIMessage>,
+  signal: AbortSignal | undefined,
   options: AttemptOptions,
 ): Promise<AIMessage> {
   const { attempts = MODEL_ATTEMPTS, sleep = sleepFor } = options;
   let previousMs = RETRY_BASE_MS;
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await model.generate(request, config);
+      return await attemptOnce();
     } catch (error) {
-      config.signal?.throwIfAborted();
+      signal?.throwIfAborted();
       if (!(error instanceof ModelFailure) || attempt >= attempts || !isRetryable(error)) throw error;
       const waitMs = retryWaitMs(error, previousMs, options.random);
       options.onRetry?.({ attempt, attempts, waitMs, failure: error });
-      await sleep(waitMs, config.signal);
+      await sleep(waitMs, signal);
       previousMs = waitMs;
     }
   }
