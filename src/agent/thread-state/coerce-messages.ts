@@ -57,7 +57,7 @@ function coerceOne(input: unknown, index: number): Result<BaseMessage, MessageWr
   }
 }
 
-/** A message given without an id, or with an empty one, is copied with a new id; the caller's object is left alone. */
+/** A message given without an id is copied with a new one; the caller's object is left alone. */
 function withId(message: BaseMessage, newId: () => string): BaseMessage {
   return message.id === undefined || message.id === null ? copyMessage(message, { id: newId() }) : message;
 }

@@ -139,6 +139,30 @@ describe("staged workspace writes", () => {
     expect(services.discarded).toContain("c1");
   });
 
+  test("of an attempt that a wrapper caught and repeats are discarded before the repeat", async () => {
+    const services = fixtureServices();
+    const discardedBefore: number[] = [];
+    const retry: AgentHook = {
+      name: "retry",
+      async wrapToolCall(request, next) {
+        try {
+          return await next(request);
+        } catch {
+          return next(request);
+        }
+      },
+    };
+    const tool = plainTool("save", (_, runtime) => {
+      discardedBefore.push(services.discarded.length);
+      runtime.workspace.write(FILE, bytes("half"));
+      if (runtime.attempt === 1) throw new Error("then broke");
+      return succeeded(`attempt ${runtime.attempt}`);
+    });
+    const { result } = await callOnce({ tools: [tool], hooks: [retry], services });
+    expect(result.text).toBe("attempt 2");
+    expect(discardedBefore).toEqual([0, 1]);
+  });
+
   test("of a call that answered with status error are kept for its commit", async () => {
     const services = fixtureServices();
     const tool = plainTool("bash", (_, runtime) => {
