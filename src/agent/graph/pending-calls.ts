@@ -8,13 +8,13 @@ import type { ToolCall } from "@langchain/core/messages/tool";
 export type IdentifiedToolCall = ToolCall & { id: string };
 
 /** Set by a tool whose result ends the turn: the model is not called again. */
-export const ENDS_TURN_KEY = "deputy_ends_turn";
+const ENDS_TURN_KEY = "deputy_ends_turn";
 
-export function isIdentified(call: ToolCall): call is IdentifiedToolCall {
+function isIdentified(call: ToolCall): call is IdentifiedToolCall {
   return typeof call.id === "string" && call.id !== "";
 }
 
-export function lastAnswerIndex(messages: readonly BaseMessage[]): number {
+function lastAnswerIndex(messages: readonly BaseMessage[]): number {
   return messages.findLastIndex((message) => isAIMessage(message));
 }
 

@@ -35,7 +35,7 @@ function errorDetail(error: unknown): string {
   return text.slice(0, TOOL_ERROR_DETAIL_CHARS_MAX) || "no detail";
 }
 
-export function toolErrorText(toolName: string, error: unknown): string {
+function toolErrorText(toolName: string, error: unknown): string {
   if (error instanceof ToolCallRefusal) return `Error: ${error.message}\n${RECOVERY_HINT}`;
   return `Error: Tool '${toolName}' failed with ${errorClass(error)}: ${errorDetail(error)}\n${RECOVERY_HINT}`;
 }

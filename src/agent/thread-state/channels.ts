@@ -34,7 +34,7 @@ import type {
  * Writes to `messages` between two whole snapshots of it. A snapshot costs the whole history, a read replays at most
  * this many writes: at 100 a thread of 60 turns stores at most one snapshot.
  */
-export const MESSAGE_WRITES_PER_SNAPSHOT = 100;
+const MESSAGE_WRITES_PER_SNAPSHOT = 100;
 
 const REDUCERS = {
   sandbox: mergeSandbox,

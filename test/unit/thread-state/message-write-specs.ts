@@ -7,7 +7,7 @@ import type { BaseMessage } from "@langchain/core/messages";
 import * as fc from "fast-check";
 import { REMOVE_ALL_ID } from "../../../src/agent/thread-state/message-forms.ts";
 
-export const KNOWN_IDS = ["a", "b", "c", "d"] as const;
+const KNOWN_IDS = ["a", "b", "c", "d"] as const;
 
 export interface ItemSpec {
   readonly form:
