@@ -2,7 +2,7 @@
  * A `ChatModel` that answers by a function of the request, for tests with several agents at once: a plan by order cannot
  * tell parallel children apart. Every request must pass `assertModelRequest`; an aborted signal ends a call that waits.
  */
-import { AIMessage, isHumanMessage, isToolMessage, type ToolMessage } from "@langchain/core/messages";
+import { AIMessage, type BaseMessage, isHumanMessage, isToolMessage, type ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { assertModelRequest } from "../../src/agent/models/assert-model-request.ts";
 import type { ChatModel, ModelCatalog, ModelRequest } from "../../src/agent/models/model.ts";
@@ -55,9 +55,11 @@ export function catalogOf(...models: readonly ChatModel[]): ModelCatalog {
   };
 }
 
-/** The text of the request's first Human message: a child's task prompt. */
+/** The text of the request's first visible Human message: a child's task prompt. */
 export function promptOf(request: ModelRequest): string {
-  return request.messages.find((message) => isHumanMessage(message))?.text ?? "";
+  const isPrompt = (message: BaseMessage) =>
+    isHumanMessage(message) && message.additional_kwargs["hide_from_ui"] !== true;
+  return request.messages.find(isPrompt)?.text ?? "";
 }
 
 export function resultsIn(request: ModelRequest): readonly ToolMessage[] {

@@ -20,12 +20,15 @@ export interface DelegationJournal {
   started(start: DelegationStart): "recorded" | "already_recorded" | Promise<"recorded" | "already_recorded">;
   /** True once this delegation was cancelled by request, also when the request came before a crash. */
   isCancelled(taskId: string): boolean | Promise<boolean>;
+  /** Calls back when this delegation is cancelled by request while it runs here. Gives the disposer. */
+  watchCancel?(taskId: string, onCancel: () => void): () => void;
 }
 
 /** For graphs outside a thread object: remembers as long as the process lives. */
 export function memoryJournal(): DelegationJournal & { cancel(taskId: string): void } {
   const started = new Set<string>();
   const cancelled = new Set<string>();
+  const watchers = new Map<string, () => void>();
   return {
     started({ taskId }) {
       if (started.has(taskId)) return "already_recorded";
@@ -33,6 +36,13 @@ export function memoryJournal(): DelegationJournal & { cancel(taskId: string): v
       return "recorded";
     },
     isCancelled: (taskId) => cancelled.has(taskId),
-    cancel: (taskId) => void cancelled.add(taskId),
+    watchCancel(taskId, onCancel) {
+      watchers.set(taskId, onCancel);
+      return () => void watchers.delete(taskId);
+    },
+    cancel(taskId) {
+      cancelled.add(taskId);
+      watchers.get(taskId)?.();
+    },
   };
 }

@@ -58,6 +58,7 @@ export class SubagentExecutor {
       timers,
     });
     const onAbort = (): void => void execution.cancel();
+    const unwatch = journal.watchCancel?.(taskId, onAbort);
     this.#live.set(taskId, execution);
     signal.addEventListener("abort", onAbort, { once: true });
     try {
@@ -69,6 +70,7 @@ export class SubagentExecutor {
       return outcome;
     } finally {
       signal.removeEventListener("abort", onAbort);
+      unwatch?.();
       this.#live.delete(taskId);
     }
   }

@@ -3,7 +3,6 @@
  * Owns its arguments, the refusals before a run and the result message. Invariants: exactly one result whatever happens;
  * a child that did not complete is an error result (R145); status travels in metadata, text is for reading only.
  */
-import { createHash } from "node:crypto";
 import { z } from "zod";
 import { boundText } from "../../domain/delegation/bounded-text.ts";
 import { isBlank, type DelegationOutcome } from "../../domain/delegation/delegation-outcome.ts";
@@ -20,6 +19,7 @@ import { selectChildTools } from "../subagents/child-tools.ts";
 import type { SubagentExecutor } from "../subagents/executor.ts";
 import { CHILD_DEPTH_KEY, CHILD_TASK_KEY } from "../subagents/providers/spawn.ts";
 import type { SubagentRegistry } from "../subagents/registry.ts";
+import { sha256 } from "../subagents/sha256.ts";
 import type { SubagentDefinition } from "../subagents/subagent-definition.ts";
 import type { Tool, ToolOutcome, ToolRuntime } from "./tool.ts";
 
@@ -163,8 +163,4 @@ const FAULT_DETAIL_CHARS_MAX = 500;
 function faultText(error: unknown): string {
   if (!(error instanceof Error)) return boundText(String(error), FAULT_DETAIL_CHARS_MAX);
   return `${error.name}: ${boundText(error.message, FAULT_DETAIL_CHARS_MAX)}`;
-}
-
-export function sha256(text: string): string {
-  return createHash("sha256").update(text, "utf8").digest("hex");
 }

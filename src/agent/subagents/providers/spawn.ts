@@ -4,7 +4,7 @@
  * checkpoint coordinates are set, so an interactive child inherits its task's saver and namespace and goes on from its
  * own last step after a crash (R129, R130); the prompt is sent verbatim and nothing else of the parent's.
  */
-import { HumanMessage, SystemMessage, type BaseMessage } from "@langchain/core/messages";
+import { HumanMessage, type BaseMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { isGraphBubbleUp } from "@langchain/langgraph";
 import { buildAgentGraph, recursionLimitFor, type AgentGraph } from "../../graph/agent-graph.ts";
@@ -87,12 +87,12 @@ class SpawnedRun implements SubagentRun {
   }
 }
 
-function childGraph({ agent, parent, toolFilter }: SubagentRequest): AgentGraph {
+function childGraph({ agent, parent, toolFilter, persona }: SubagentRequest): AgentGraph {
   return buildAgentGraph({
     name: agent.name,
     model: agent.model,
-    // The prompt is part of the child's state, so that its log alone says what it was told.
-    systemPrompt: "",
+    // Not in the child's state: a stored system message is never taken for the framework's word (P6).
+    systemPrompt: persona ?? agent.systemPrompt,
     tools: toolFilter === undefined ? agent.tools : filterTools(agent.tools, toolFilter),
     hooks: agent.hooks,
     maxTurns: agent.maxTurns,
@@ -102,11 +102,8 @@ function childGraph({ agent, parent, toolFilter }: SubagentRequest): AgentGraph 
   });
 }
 
-function childInput({ prompt, agent, persona, parent: { services } }: SubagentRequest): { messages: BaseMessage[] } {
-  const system = persona ?? agent.systemPrompt;
-  const messages: BaseMessage[] = [new HumanMessage({ id: services.newId(), content: prompt })];
-  if (system !== "") messages.unshift(new SystemMessage({ id: services.newId(), content: system }));
-  return { messages };
+function childInput({ prompt, parent: { services } }: SubagentRequest): { messages: BaseMessage[] } {
+  return { messages: [new HumanMessage({ id: services.newId(), content: prompt })] };
 }
 
 /** The parent's config with its identity and handlers; only what must be the child's own is replaced. */

@@ -1,0 +1,42 @@
+/**
+ * The ordered hook chains of lead and child (contracts, "Delegation"). Order is behaviour: `wrap*` nest with the first
+ * outermost, `after*` run in reverse, so the limit cuts calls before the ledger records them.
+ */
+import type { DelegationLimits } from "../../domain/delegation/delegation-limit.ts";
+import type { AgentServices } from "../graph/agent-services.ts";
+import { delegationLedger } from "./delegation-ledger.ts";
+import type { AgentHook } from "./hook.ts";
+import { modelErrors } from "./model-errors.ts";
+import { requestRepair } from "./request-repair.ts";
+import { subagentLimit } from "./subagent-limit.ts";
+import { systemCoalescer } from "./system-coalescer.ts";
+import { toolErrorsHook } from "./tool-errors.ts";
+
+export interface ChainParts {
+  readonly services: AgentServices;
+  /** In [0, 1): the jitter of retries. */
+  readonly random: () => number;
+}
+
+export function childHooks(parts: ChainParts): readonly AgentHook[] {
+  return [...commonHooks(parts), systemCoalescer()];
+}
+
+/** Without limits the lead cannot delegate: its ledger still shows what earlier runs did. */
+export function leadHooks(parts: ChainParts, limits: DelegationLimits | undefined): readonly AgentHook[] {
+  const { services } = parts;
+  return [
+    ...commonHooks(parts),
+    delegationLedger(services),
+    systemCoalescer(),
+    ...(limits === undefined ? [] : [subagentLimit(limits)]),
+  ];
+}
+
+function commonHooks({ services, random }: ChainParts): readonly AgentHook[] {
+  const toolErrors = toolErrorsHook({
+    newId: () => services.newId(),
+    discard: (toolCallId) => services.workspace.discard(toolCallId),
+  });
+  return [toolErrors, requestRepair(), modelErrors({ random })];
+}
