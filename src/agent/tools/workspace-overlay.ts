@@ -93,9 +93,7 @@ export class WorkspaceOverlay implements WorkspaceSession {
     const directory = this.#directory(path);
     if (!directory.ok) return directory;
     const parent = directory.value;
-    const paths = new Set(this.#base.children(parent).map((entry) => entry.path));
-    for (const staged of this.#changes.keys()) if (parentPath(staged) === parent) paths.add(staged);
-    return ok(this.#entries(paths));
+    return ok(this.#visible(this.#base.children(parent), (staged) => parentPath(staged) === parent));
   }
 
   walk(path: string): Result<readonly WorkspaceEntry[], WorkspaceRefusal> {
@@ -186,7 +184,10 @@ export class WorkspaceOverlay implements WorkspaceSession {
   /** What the session sees at a normalised path. */
   #find(path: string): WorkspaceEntry | undefined {
     const change = this.#changes.get(path);
-    if (change === undefined) return withoutVersion(this.#base.find(path));
+    return change === undefined ? withoutVersion(this.#base.find(path)) : this.#staged(path, change);
+  }
+
+  #staged(path: string, change: StagedChange): WorkspaceEntry | undefined {
     if (change.kind === "removed") return undefined;
     if (change.kind === "directory") return { path, kind: "directory", size: 0, modifiedAt: change.modifiedAt };
     const before = change.kind === "append" ? (this.#base.find(path)?.size ?? 0) : 0;
@@ -210,14 +211,16 @@ export class WorkspaceOverlay implements WorkspaceSession {
 
   /** Every visible entry below a directory, ordered by path. */
   #below(directory: string): readonly WorkspaceEntry[] {
-    const paths = new Set(this.#base.descendants(directory).map((entry) => entry.path));
-    for (const staged of this.#changes.keys()) if (isBelow(staged, directory)) paths.add(staged);
-    return this.#entries(paths);
+    return this.#visible(this.#base.descendants(directory), (staged) => isBelow(staged, directory));
   }
 
-  #entries(paths: ReadonlySet<string>): readonly WorkspaceEntry[] {
-    const found = [...paths].sort().map((path) => this.#find(path));
-    return found.filter((entry) => entry !== undefined);
+  /** Base entries with the staged changes of the same area laid over them. */
+  #visible(base: readonly BaseEntry[], isInArea: (path: string) => boolean): readonly WorkspaceEntry[] {
+    const entries = new Map<string, WorkspaceEntry | undefined>();
+    for (const entry of base) entries.set(entry.path, withoutVersion(entry));
+    for (const [path, change] of this.#changes) if (isInArea(path)) entries.set(path, this.#staged(path, change));
+    const visible = [...entries.values()].filter((entry) => entry !== undefined);
+    return visible.sort((a, b) => (a.path < b.path ? -1 : 1));
   }
 
   #directory(path: string): Result<string, WorkspaceRefusal> {

@@ -5,12 +5,20 @@
  * grows at its end. Invariant: the constructor of the object writes nothing, so `ensureSchema` is called by the first
  * accepted command, and everything before that asks `hasSchema`.
  */
+import { BATCH_WINDOW_SCHEMA } from "./batch-window-store.ts";
 import { CHECKPOINT_SCHEMA } from "./checkpoint-schema.ts";
 import { GRANT_SCHEMA } from "./grant-store.ts";
 import { RUN_SCHEMA } from "./run-schema.ts";
+import { WORKSPACE_SCHEMA } from "../workspace/workspace-schema.ts";
 import { climbSchemaLadder, hasSchemaLadder, type SchemaStep } from "./schema-ladder.ts";
 
-export const OBJECT_SCHEMA: readonly SchemaStep[] = [CHECKPOINT_SCHEMA, GRANT_SCHEMA, RUN_SCHEMA];
+export const OBJECT_SCHEMA: readonly SchemaStep[] = [
+  CHECKPOINT_SCHEMA,
+  GRANT_SCHEMA,
+  RUN_SCHEMA,
+  BATCH_WINDOW_SCHEMA,
+  WORKSPACE_SCHEMA,
+];
 
 /** Brings storage to the code's schema; cheap when it is there (two small reads). */
 export function ensureSchema(storage: DurableObjectStorage): void {
