@@ -56,7 +56,7 @@ describe("submit", () => {
   });
 
   it("keeps every character of a prompt and a result: quotes, NUL, emoji, backslashes", async () => {
-    const odd = `"'\\ \u0000 after NUL \u{1f600} \u2028 ${"\u0001"}`;
+    const odd = `"'\\ \u0000 after NUL \u{1f600} \u2028 \u0001`;
     const batchId = await stored({ plan: plan(0, { items: [{ key: odd.slice(0, 5), prompt: odd }] }) });
     const got = await claimed(batchId);
     expect(got.items[0]?.prompt).toBe(odd);

@@ -1,0 +1,78 @@
+/**
+ * The consumer of batch wakes: claim under a lease, run, settle, return the grant. Stateless; D1 rows are the truth and a
+ * message only says where to look.
+ *
+ * - Every message is acknowledged on its own, whatever happened: a wake is disposable (B6), and one that throws would have
+ *   the whole queue batch delivered again. What it left undone is found by the thread's sweep.
+ * - The grant goes back exactly once, after the last item has stopped. A wake that is expired, or whose grant another
+ *   delivery holds, has nothing to give back.
+ */
+import type { BatchWorkRows } from "../domain/batch/batch-repository.ts";
+import type { BatchFile, Wake } from "../domain/batch/batch.ts";
+import { batchWakeSchema } from "../protocol/queue-messages.ts";
+import { ItemGroup, type ItemGroupPorts } from "./item-group.ts";
+import type { GrantReturn } from "./item-runner.ts";
+import { LeaseKeeper } from "./lease-keeper.ts";
+
+export interface BatchConsumerDeps extends ItemGroupPorts {
+  readonly rows: BatchWorkRows;
+  readonly grants: GrantReturn;
+  readonly newId: () => string;
+  readonly leaseMs: number;
+}
+
+/** Wakes of one delivery run side by side: an item may take 13 of the invocation's 15 minutes. */
+export async function consumeBatchWakes(delivery: MessageBatch, deps: BatchConsumerDeps): Promise<void> {
+  await Promise.all(
+    delivery.messages.map(async (message) => {
+      try {
+        const wake = parseWake(message.body);
+        if (wake === undefined) deps.log("unreadable batch wake", { message_id: message.id });
+        else await consumeWake(wake, deps);
+      } catch (fault) {
+        deps.log("batch wake failed", { message_id: message.id, fault: String(fault) });
+      } finally {
+        message.ack();
+      }
+    }),
+  );
+}
+
+export function parseWake(body: unknown): Wake | undefined {
+  const parsed = batchWakeSchema.safeParse(body);
+  if (!parsed.success) return undefined;
+  const { batch_id, owner, thread_id, from, to, grant_id, slots, expires_at } = parsed.data;
+  return { batchId: batch_id, owner, threadId: thread_id, from, to, grantId: grant_id, slots, expiresAt: expires_at };
+}
+
+async function consumeWake(wake: Wake, deps: BatchConsumerDeps): Promise<void> {
+  const returnsGrant = await claimAndRun(wake, deps).catch((fault: unknown) => {
+    deps.log("batch claim or run failed", { batch_id: wake.batchId, fault: String(fault) });
+    return true;
+  });
+  if (!returnsGrant) return;
+  const { owner, threadId, batchId, grantId } = wake;
+  await deps.grants.returnGrant({ owner, threadId, batchId, grantId });
+}
+
+/** False when there is no grant of ours to return. */
+async function claimAndRun(wake: Wake, deps: BatchConsumerDeps): Promise<boolean> {
+  const { rows, newId, now, leaseMs } = deps;
+  const claimedAt = now();
+  const expiresAt = claimedAt + leaseMs;
+  const claim = await rows.systemClaim({ wake, leaseToken: newId(), now: claimedAt, leaseExpiresAt: expiresAt });
+  if (claim.kind === "expired" || claim.kind === "taken") return false;
+  if (claim.kind === "empty") return true;
+  const { lease, items, batch } = claim;
+  const onFault = (fault: unknown): void => {
+    deps.log("batch heartbeat failed", { batch_id: wake.batchId, fault: String(fault) });
+  };
+  const keeper = new LeaseKeeper({ rows, lease, expiresAt, leaseMs, timers: deps.timers, now, onFault });
+  try {
+    const files: readonly BatchFile[] = await rows.systemLoadFiles(wake.batchId);
+    await new ItemGroup(deps, { wake, lease, items, batch, files, leaseSignal: keeper.signal }).run();
+  } finally {
+    keeper.stop();
+  }
+  return true;
+}
