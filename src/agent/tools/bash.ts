@@ -10,6 +10,7 @@ import { z } from "zod";
 import { WORKSPACE_ROOT } from "../../domain/workspace/paths.ts";
 import { BASH_LIMITS, BASH_TMP_BYTES_MAX, BASH_WALL_MS_MAX, StepBudget } from "./bash-limits.ts";
 import { boundedText } from "./bounded-text.ts";
+import { descriptionField } from "./read-files.ts";
 import type { Tool, ToolOutcome, ToolRuntime } from "./tool.ts";
 import { WorkspaceFileSystem } from "./workspace-file-system.ts";
 import type { WorkspaceSession } from "./workspace.ts";
@@ -21,7 +22,7 @@ export const BASH_STDERR_CHARS_MAX = 4_000;
 
 const parameters = z.object({
   command: z.string().min(1).describe("The script to run. Several lines, pipes, loops and heredocs are fine."),
-  description: z.string().optional().describe("Why, in a few words; shown to people who watch."),
+  description: descriptionField,
 });
 
 export const bashTool: Tool = {
