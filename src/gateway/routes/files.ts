@@ -1,4 +1,4 @@
-/** Workspace files. `:path{.+}` may hold slashes; it is read from the raw URL, because decoding twice hides traversal. */
+/** Workspace files. The path may hold slashes; it is read from the raw URL, because decoding twice hides traversal. */
 import { z } from "zod";
 import { type Result, ok } from "../../domain/shared/result.ts";
 import type { ApiRefusal } from "../../protocol/errors.ts";
@@ -11,6 +11,9 @@ import { refuse } from "../errors.ts";
 import { parseFilePath } from "../file-paths.ts";
 import { addressOf, type Answer, type Call, operation } from "../operation.ts";
 import { threadParams } from "../shapes.ts";
+
+/** Anything, the empty path and line breaks included: `parseFilePath` judges it, not the router. */
+const FILE_PATH = "/threads/:thread_id/files/:path{[\\s\\S]*}";
 
 const fileParams = threadParams.extend({ path: z.string().describe("Percent-encoded; relative to the workspace.") });
 
@@ -54,7 +57,7 @@ const list = operation({
 
 const get = operation({
   method: "get",
-  path: "/threads/:thread_id/files/:path{.+}",
+  path: FILE_PATH,
   id: "getFile",
   tag: "files",
   summary: "Downloads a file; a directory answers its listing.",
@@ -66,7 +69,7 @@ const get = operation({
 
 const put = operation({
   method: "put",
-  path: "/threads/:thread_id/files/:path{.+}",
+  path: FILE_PATH,
   id: "putFile",
   tag: "files",
   summary: "Writes a file whole; directories are made as needed.",
@@ -91,7 +94,7 @@ const put = operation({
 
 const remove = operation({
   method: "delete",
-  path: "/threads/:thread_id/files/:path{.+}",
+  path: FILE_PATH,
   id: "deleteFile",
   tag: "files",
   summary: "Deletes a file.",

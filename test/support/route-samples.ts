@@ -1,0 +1,55 @@
+/** One good request for every route of the gateway, by operation id; a route without one fails the route tests. */
+export interface RouteSample {
+  readonly path: string;
+  readonly json?: unknown;
+  readonly body?: string;
+}
+
+const RUN = { assistant_id: "lead_agent", input: { messages: [] } };
+
+export const ROUTE_SAMPLES: Readonly<Record<string, RouteSample>> = {
+  getOk: { path: "/ok" },
+  getInfo: { path: "/info" },
+  searchAssistants: { path: "/assistants/search", json: {} },
+  getAssistant: { path: "/assistants/missing" },
+  createThread: { path: "/threads", json: { thread_id: "t" } },
+  searchThreads: { path: "/threads/search", json: {} },
+  countThreads: { path: "/threads/count", json: {} },
+  getThread: { path: "/threads/t" },
+  patchThread: { path: "/threads/t", json: { metadata: {} } },
+  deleteThread: { path: "/threads/t" },
+  getState: { path: "/threads/t/state" },
+  getStateAt: { path: "/threads/t/state/cp" },
+  postStateAt: { path: "/threads/t/state/checkpoint", json: { checkpoint: { checkpoint_id: "cp" } } },
+  updateState: { path: "/threads/t/state", json: { values: {} } },
+  postHistory: { path: "/threads/t/history", json: {} },
+  getHistory: { path: "/threads/t/history" },
+  createRun: { path: "/threads/t/runs", json: RUN },
+  streamRun: { path: "/threads/t/runs/stream", json: RUN },
+  waitRun: { path: "/threads/t/runs/wait", json: RUN },
+  listRuns: { path: "/threads/t/runs" },
+  getRun: { path: "/threads/t/runs/r" },
+  deleteRun: { path: "/threads/t/runs/r" },
+  cancelRun: { path: "/threads/t/runs/r/cancel" },
+  cancelTask: { path: "/threads/t/runs/r/tasks/call_1/cancel" },
+  joinRun: { path: "/threads/t/runs/r/join" },
+  joinRunStream: { path: "/threads/t/runs/r/stream" },
+  createStatelessRun: { path: "/runs", json: RUN },
+  streamStatelessRun: { path: "/runs/stream", json: RUN },
+  waitStatelessRun: { path: "/runs/wait", json: RUN },
+  listRunEvents: { path: "/threads/t/runs/r/events" },
+  listMessages: { path: "/threads/t/messages" },
+  listFiles: { path: "/threads/t/files" },
+  getFile: { path: "/threads/t/files/a/b.txt" },
+  putFile: { path: "/threads/t/files/a/b.txt", body: "text" },
+  deleteFile: { path: "/threads/t/files/a/b.txt" },
+  createBatch: {
+    path: "/threads/t/batches",
+    json: { title: "Sums", subagent_type: "bash", items: [{ key: "a", prompt: "1+1" }] },
+  },
+  getBatch: { path: "/batches/b" },
+  listBatchItems: { path: "/batches/b/items" },
+  cancelBatch: { path: "/batches/b/cancel" },
+  exportBatch: { path: "/batches/b/results.jsonl" },
+  streamBatchProgress: { path: "/batches/b/events" },
+};
