@@ -71,7 +71,14 @@ function modelNameOf(chunk: AIMessageChunk): string | undefined {
 
 function usageOf(chunk: AIMessageChunk): { usage_metadata?: UsageMetadata } {
   const usage: unknown = chunk.usage_metadata;
-  return isPlainObject(usage) ? { usage_metadata: usage as unknown as UsageMetadata } : {};
+  if (!isPlainObject(usage)) return {};
+  // Gathering chunks adds empty details that no provider sent.
+  const sent = Object.entries(usage).filter(([, value]) => !isPlainObject(value) || hasNumber(value));
+  return { usage_metadata: Object.fromEntries(sent) as unknown as UsageMetadata };
+}
+
+function hasNumber(details: Readonly<Record<string, unknown>>): boolean {
+  return Object.values(details).some((value) => typeof value === "number");
 }
 
 /** What an invalid call was and why, or `undefined` for a call that may run. */

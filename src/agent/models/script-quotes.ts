@@ -71,13 +71,13 @@ function pickLine(source: string, operand: string): Result<string, string> {
   return line === undefined ? err(`there is no line ${operand}`) : ok(line);
 }
 
-/** To the end of the line, or only the word: up to white space, a quote mark, comma or semicolon. */
+/** To the end of the line, trimmed, or only the word: up to white space, a quote mark, comma or semicolon. */
 function pickAfter(source: string, text: string, word: boolean): Result<string, string> {
   const at = source.indexOf(text);
   if (at === -1) return err(`the text ${JSON.stringify(text)} is not there`);
   const rest = source.slice(at + text.length);
-  const [found = ""] = (word ? /^[^\s"'`,;]*/ : /^[^\r\n]*/).exec(word ? rest.trimStart() : rest) ?? [];
-  return ok(found);
+  const [found = ""] = (word ? /^\s*([^\s"'`,;]*)/ : /^([^\r\n]*)/).exec(rest)?.slice(1) ?? [];
+  return ok(found.trim());
 }
 
 /** A JSON pointer (RFC 6901) into a result that is JSON; a string is quoted bare, anything else as JSON. */

@@ -1,0 +1,79 @@
+import { HumanMessage } from "@langchain/core/messages";
+import { describe, expect, it } from "vitest";
+import { parseDeputyConfig } from "../../../src/config.ts";
+import { createModelCatalog, type ModelCredentials } from "../../../src/agent/models/catalog.ts";
+
+const catalogOf = (models: object[] | undefined, credentials: ModelCredentials, fetchLike?: typeof fetch) =>
+  createModelCatalog({
+    models: parseDeputyConfig(models === undefined ? {} : { models }).models,
+    credentials,
+    modelIdleMs: 1_000,
+    newId: () => "m",
+    random: Math.random,
+    now: Date.now,
+    ...(fetchLike && { fetch: fetchLike }),
+  });
+
+const openai = { name: "gpt", provider: "openai", model: "configured-model" };
+
+describe("the default model", () => {
+  it("is scripted without credentials", () => {
+    for (const key of [undefined, "", "  "]) {
+      const catalog = catalogOf(undefined, { openaiApiKey: key });
+      expect(catalog.defaultName).toBe("scripted");
+      expect(catalog.names()).toEqual(["scripted"]);
+    }
+  });
+
+  it("is the first in the list whose credentials are present; scripted is always last", () => {
+    const catalog = catalogOf([{ name: "demo", provider: "scripted" }, openai, { ...openai, name: "second" }], {
+      openaiApiKey: "k",
+    });
+    expect(catalog.names()).toEqual(["gpt", "second", "demo", "scripted"]);
+    expect(catalog.defaultName).toBe("gpt");
+  });
+
+  it("is meant by no name and by inherit; an unknown name finds nothing", () => {
+    const catalog = catalogOf([openai], { openaiApiKey: "k" });
+    expect(catalog.find()?.name).toBe("gpt");
+    expect(catalog.find("inherit")?.name).toBe("gpt");
+    expect(catalog.find("scripted")?.provider).toBe("scripted");
+    expect(catalog.find("unknown")).toBeUndefined();
+  });
+});
+
+it.each([[[openai, openai]], [[{ ...openai, name: "inherit" }]], [[{ ...openai, name: "scripted" }]]])(
+  "refuses a name used twice or reserved at start: %j",
+  (models) => {
+    expect(() => catalogOf(models, { openaiApiKey: "k" })).toThrow("is taken");
+  },
+);
+
+describe("requests", () => {
+  const sent: { url: string; body: { model: string } }[] = [];
+  const fetchLike: typeof fetch = (url, init) => {
+    sent.push({ url: new Request(url).url, body: JSON.parse(init?.body as string) as { model: string } });
+    const event = 'data: {"choices":[{"index":0,"delta":{"content":"ok"},"finish_reason":"stop"}]}\n\n';
+    return Promise.resolve(new Response(event, { headers: { "content-type": "text/event-stream" } }));
+  };
+  const request = { messages: [new HumanMessage("hi")], tools: [] };
+
+  it.each([
+    [{}, "https://api.openai.com/v1/chat/completions", "configured-model"],
+    [{ openaiBaseUrl: "http://llm.test/v1", openaiModel: "other" }, "http://llm.test/v1/chat/completions", "other"],
+  ])("go to the base URL and model of %j", async (credentials, url, model) => {
+    await catalogOf([openai], { openaiApiKey: "k", ...credentials }, fetchLike)
+      .find()
+      ?.generate(request, {});
+    expect(sent.at(-1)).toMatchObject({ url, body: { model } });
+  });
+
+  it("that break a rule reach no provider", async () => {
+    const before = sent.length;
+    for (const name of ["gpt", "scripted"]) {
+      const model = catalogOf([openai], { openaiApiKey: "k" }, fetchLike).find(name);
+      await expect(model?.generate({ messages: [], tools: [] }, {})).rejects.toThrow("human_first");
+    }
+    expect(sent.length).toBe(before);
+  });
+});
