@@ -80,5 +80,7 @@ export function withUsage(answer: AIMessage, tokens: Tokens | undefined): AIMess
   const { input, output } = tokens;
   const usage = { input_tokens: input, output_tokens: output, total_tokens: input + output };
   // The library types `usage_metadata` as never for a message without declared tools.
+  // And serialises from the constructor's arguments.
+  answer.lc_kwargs["usage_metadata"] = usage;
   return Object.assign(answer, { usage_metadata: usage });
 }

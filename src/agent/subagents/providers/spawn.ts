@@ -17,6 +17,12 @@ export const SPAWN_PROVIDER_NAME = "spawn";
 export const CHILD_DEPTH_KEY = "deputy_depth";
 export const CHILD_TASK_KEY = "deputy_task_id";
 
+/**
+ * LangGraph's private key for the abort signals of the graph around: while it is set, a nested graph obeys them instead
+ * of the signal it is given, and a cancelled or timed-out child would run on. `stopping.test.ts` pins it.
+ */
+const INHERITED_SIGNALS_KEY = "__pregel_abort_signals";
+
 export function spawnProvider(): SubagentProvider {
   return {
     name: SPAWN_PROVIDER_NAME,
@@ -112,7 +118,12 @@ function childConfig({ id, agent, parent }: SubagentRequest, signal: AbortSignal
   return {
     ...inherited,
     tags: [...(inherited.tags ?? []), `subagent:${agent.name}`],
-    configurable: { ...inherited.configurable, [CHILD_DEPTH_KEY]: parent.depth + 1, [CHILD_TASK_KEY]: id },
+    configurable: {
+      ...inherited.configurable,
+      [CHILD_DEPTH_KEY]: parent.depth + 1,
+      [CHILD_TASK_KEY]: id,
+      [INHERITED_SIGNALS_KEY]: undefined,
+    },
     recursionLimit: recursionLimitFor(agent.maxTurns),
     signal,
   };
