@@ -54,7 +54,10 @@ export async function startDevServer(options: DevServerOptions = {}): Promise<De
   if ((await exitOf(migrated)) !== 0) throw new Error(`migrations failed:\n${lines.join("\n")}`);
   const variables = writeVariables(stateDir, port, options.env ?? process.env);
   const args = ["dev", "--local", "--ip", "127.0.0.1", "--port", String(port), "--inspector-port", "0"];
-  const child = spawnWrangler([...args, "--persist-to", stateDir, "--env-file", variables, "--show-interactive-dev-session=false"], onLine);
+  const child = spawnWrangler(
+    [...args, "--persist-to", stateDir, "--env-file", variables, "--show-interactive-dev-session=false"],
+    onLine,
+  );
   const exited = exitOf(child).finally(() => {
     rmSync(variables, { force: true });
   });

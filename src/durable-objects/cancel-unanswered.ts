@@ -36,11 +36,7 @@ export async function cancelUnanswered(context: ThreadContext, run: RunRecord, b
   const delegations = (state.delegations ?? [])
     .filter((entry) => openIds.has(entry.id) && entry.status === "in_progress")
     .map((entry) => ({ ...entry, status: "cancelled" as const, result_brief: REASON }));
-  await built.graph.updateState(
-    config,
-    { messages, ...(delegations.length === 0 ? {} : { delegations }) },
-    "tools",
-  );
+  await built.graph.updateState(config, { messages, ...(delegations.length === 0 ? {} : { delegations }) }, "tools");
 }
 
 /** Calls whose result committed beside the open ones: LangGraph applies those writes with the update. */
@@ -50,5 +46,7 @@ async function answeredByPendingWrites(context: ThreadContext): Promise<Set<stri
     .filter(([, channel]) => channel === "messages")
     .flatMap(([, , value]) => (Array.isArray(value) ? (value as unknown[]) : [value]))
     .filter((message) => ToolMessage.isInstance(message));
-  return new Set(results.filter((message) => isToolMessage(message) && !isAIMessage(message)).map((m) => m.tool_call_id));
+  return new Set(
+    results.filter((message) => isToolMessage(message) && !isAIMessage(message)).map((m) => m.tool_call_id),
+  );
 }

@@ -17,6 +17,7 @@ export interface ThreadJournalPorts {
 
 export class ThreadDelegationJournal implements DelegationJournal {
   readonly #ports: ThreadJournalPorts;
+  readonly #watchers = new Map<string, () => void>();
 
   constructor(ports: ThreadJournalPorts) {
     this.#ports = ports;
@@ -41,11 +42,19 @@ export class ThreadDelegationJournal implements DelegationJournal {
     return this.#ports.delegations.find(taskId)?.cancelled === true;
   }
 
-  /** True when the delegation is in flight: the request to end it is stored. */
-  requestCancel(taskId: string): boolean {
+  watchCancel(taskId: string, onCancel: () => void): () => void {
+    this.#watchers.set(taskId, onCancel);
+    return () => {
+      this.#watchers.delete(taskId);
+    };
+  }
+
+  /** True when the delegation is in flight: the request to end it is stored, then its child is told. */
+  requestCancel(runId: string, taskId: string): boolean {
     const delegation = this.#ports.delegations.find(taskId);
-    if (delegation === undefined) return false;
+    if (delegation === undefined || delegation.runId !== runId) return false;
     if (!delegation.cancelled) this.#ports.delegations.save({ ...delegation, cancelled: true });
+    this.#watchers.get(taskId)?.();
     return true;
   }
 }

@@ -98,7 +98,9 @@ export class EventFlush implements AlarmSource {
   async #send(pending: PendingEvents): Promise<void> {
     const thread = this.#ports.threads.load();
     if (thread === undefined) return;
-    const runIds = new Set(pending.events.filter((event) => isLifecycle(event.event_type)).map((event) => event.run_id));
+    const runIds = new Set(
+      pending.events.filter((event) => isLifecycle(event.event_type)).map((event) => event.run_id),
+    );
     const runs = [...runIds].map((runId) => this.#ports.runs.find(runId)).filter((run) => run !== undefined);
     const key = { owner: thread.owner, thread_id: thread.threadId };
     const { rows_written } = await this.#ports.log.flush(key, {

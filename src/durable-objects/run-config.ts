@@ -10,7 +10,15 @@ import type { RunRecord } from "../platform/durable-storage/run-store.ts";
 const PRIVATE_PREFIX = "__";
 
 /** Names a checkpoint; forks are not offered yet, so a client cannot set them through `config`. */
-const SERVER_KEYS = new Set(["thread_id", "run_id", "assistant_id", "graph_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map"]);
+const SERVER_KEYS = new Set([
+  "thread_id",
+  "run_id",
+  "assistant_id",
+  "graph_id",
+  "checkpoint_id",
+  "checkpoint_ns",
+  "checkpoint_map",
+]);
 
 export function runConfig(run: RunRecord, built: BuiltGraph): RunnableConfig {
   const { body, headers } = run.command;

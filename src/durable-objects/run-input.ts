@@ -11,7 +11,16 @@ import { err, ok, type Result } from "../domain/shared/result.ts";
 import type { ApiRefusal } from "../protocol/errors.ts";
 
 /** Channels of ThreadState a client may write; the others are kept by Deputy. */
-const CLIENT_CHANNELS = ["messages", "title", "todos", "goal", "artifacts", "uploaded_files", "viewed_images", "thread_data"];
+const CLIENT_CHANNELS = [
+  "messages",
+  "title",
+  "todos",
+  "goal",
+  "artifacts",
+  "uploaded_files",
+  "viewed_images",
+  "thread_data",
+];
 
 type Values = Record<string, unknown>;
 
@@ -23,7 +32,10 @@ export function prepareLeadInput(
 ): Result<{ values: Values; messages: readonly BaseMessage[] }, ApiRefusal> {
   const foreign = Object.keys(input).find((channel) => !CLIENT_CHANNELS.includes(channel));
   if (foreign !== undefined) {
-    return invalid(`input.${foreign} is not a channel a client may write; allowed: ${CLIENT_CHANNELS.join(", ")}`, foreign);
+    return invalid(
+      `input.${foreign} is not a channel a client may write; allowed: ${CLIENT_CHANNELS.join(", ")}`,
+      foreign,
+    );
   }
   if (input["messages"] === undefined || input["messages"] === null) {
     const { messages: _absent, ...values } = input;

@@ -72,13 +72,24 @@ export class RunService {
     const run = found.value;
     if (run.status === "interrupted") return ok(null);
     if (isTerminal(run.status)) {
-      return err({ code: "not_cancellable", message: `run '${runId}' is ${run.status}; only an active run is cancelled` });
+      return err({
+        code: "not_cancellable",
+        message: `run '${runId}' is ${run.status}; only an active run is cancelled`,
+      });
     }
     if (!run.cancelRequested) this.#context.runs.save({ ...run, cancelRequested: true });
     const live = this.#context.live.get(runId);
     live?.abort.abort();
     if (options.wait) await live?.done;
     return ok(null);
+  }
+
+  /** Ends one delegation of a run; the run goes on with its result, which says so. */
+  cancelTask(runId: string, taskId: string): RpcResult<null> {
+    const found = this.find(runId);
+    if (!found.ok) return found;
+    if (this.#context.journal.requestCancel(runId, taskId)) return ok(null);
+    return err({ code: "not_found", message: `run '${runId}' has no delegation '${taskId}' in flight` });
   }
 
   async delete(runId: string): Promise<RpcResult<null>> {
@@ -120,7 +131,11 @@ export class RunService {
     const baseCheckpointId = state.checkpointId;
     if (command.graph_id !== LEAD_GRAPH_ID || input === null || input === undefined) {
       if (!input && baseCheckpointId === null) {
-        return err({ code: "invalid_request", message: "input: required on a thread without state", details: { path: ["input"] } });
+        return err({
+          code: "invalid_request",
+          message: "input: required on a thread without state",
+          details: { path: ["input"] },
+        });
       }
       return ok({ command, events: () => [], baseCheckpointId });
     }
@@ -136,7 +151,8 @@ export class RunService {
 
   /** The state a run would start from. Only `lead_agent` reads it before acceptance. */
   async #headState(graphId: string): Promise<{ values: ThreadState; checkpointId: string | null }> {
-    if (graphId !== LEAD_GRAPH_ID) return { values: { messages: [] }, checkpointId: await this.#context.headCheckpointId() };
+    if (graphId !== LEAD_GRAPH_ID)
+      return { values: { messages: [] }, checkpointId: await this.#context.headCheckpointId() };
     const { graph, configurable } = await this.#context.stateGraph();
     const snapshot = await graph.getState({ configurable });
     const config: RunnableConfig = snapshot.config;

@@ -44,7 +44,11 @@ export class RunStreams {
     });
     this.#context.live.watch(reader);
     return new Response(reader.stream(), {
-      headers: { ...this.#locations(run), "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store" },
+      headers: {
+        ...this.#locations(run),
+        "content-type": "text/event-stream; charset=utf-8",
+        "cache-control": "no-store",
+      },
     });
   }
 

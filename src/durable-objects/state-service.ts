@@ -32,7 +32,8 @@ export class StateService {
   async get(query: { checkpoint_id?: string; subgraphs?: boolean }): Promise<RpcResult<ThreadStateBody>> {
     const { graph, configurable } = await this.#context.stateGraph();
     const at = query.checkpoint_id === undefined ? {} : { checkpoint_id: query.checkpoint_id };
-    if (query.checkpoint_id !== undefined && !(await this.#exists(query.checkpoint_id))) return noCheckpoint(query.checkpoint_id);
+    if (query.checkpoint_id !== undefined && !(await this.#exists(query.checkpoint_id)))
+      return noCheckpoint(query.checkpoint_id);
     const snapshot = await graph.getState(
       { configurable: { ...configurable, ...at } },
       { subgraphs: query.subgraphs === true },
@@ -110,16 +111,22 @@ export class StateService {
 }
 
 function toTask(task: StateSnapshot["tasks"][number]): ThreadStateBody["tasks"][number] {
-  const state: unknown = task.state;
-  const nested = state !== undefined && state !== null;
+  const nested = toNested(task.state);
   return {
     id: task.id,
     name: task.name,
     error: task.error === undefined ? null : toErrorText(task.error),
     interrupts: task.interrupts.map(({ id, value }) => ({ ...(id === undefined ? {} : { id }), value: toWire(value) })),
-    checkpoint: nested && "configurable" in state ? toRef(state as RunnableConfig) : null,
-    state: nested && "values" in state ? toWireValues((state as StateSnapshot).values) : null,
+    checkpoint: nested.config === undefined ? null : toRef(nested.config),
+    state: nested.snapshot === undefined ? null : toWireValues(nested.snapshot.values),
   };
+}
+
+/** A task's child graph: its state when it was asked for, else where that state stands. */
+function toNested(state: unknown): { config?: RunnableConfig; snapshot?: StateSnapshot } {
+  if (typeof state !== "object" || state === null) return {};
+  if ("configurable" in state) return { config: state as RunnableConfig };
+  return "values" in state ? { snapshot: state as StateSnapshot, config: (state as StateSnapshot).config } : {};
 }
 
 function toErrorText(error: unknown): string {
@@ -134,7 +141,8 @@ function toRef(config: RunnableConfig): CheckpointRef {
 function beforeId(before: HistoryBody["before"]): string | undefined {
   if (before === null || before === undefined) return undefined;
   if (typeof before === "string") return before;
-  if ("configurable" in before) return (before as { configurable: { checkpoint_id: string } }).configurable.checkpoint_id;
+  if ("configurable" in before)
+    return (before as { configurable: { checkpoint_id: string } }).configurable.checkpoint_id;
   return (before as { checkpoint_id?: string | null }).checkpoint_id ?? undefined;
 }
 

@@ -5,8 +5,10 @@
  */
 import type { BuiltGraph, GraphBinding, GraphCatalog } from "../agent/graph-catalog.ts";
 import { AdmissionController } from "../agent/subagents/admission-controller.ts";
+import type { BatchService } from "../agent/tools/batch-tools.ts";
 import { toWireValues } from "../agent/wire/to-wire.ts";
 import type { DeputyConfig } from "../config.ts";
+import type { BatchGrant } from "../domain/admission/admission-state.ts";
 import { invariant } from "../domain/shared/assert.ts";
 import { D1RunEventLog } from "../platform/d1/run-event-log.ts";
 import { DurableCheckpointSaver } from "../platform/durable-storage/checkpoint-saver.ts";
@@ -22,6 +24,7 @@ import { VersionSignal } from "../platform/durable-storage/version-signal.ts";
 import { DurableWorkspace } from "../platform/workspace/durable-workspace.ts";
 import { StagedWorkspace } from "../platform/workspace/staged-workspace.ts";
 import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
+import type { BatchWake } from "../protocol/queue-messages.ts";
 import { CommitEvents } from "./commit-events.ts";
 import { ThreadDelegationJournal } from "./delegation-journal.ts";
 import { EventFlush } from "./event-flush.ts";
@@ -34,6 +37,7 @@ export interface ThreadObjectDeps {
   readonly config: DeputyConfig;
   readonly catalog: GraphCatalog;
   readonly db: D1Database;
+  readonly sendWake: (wake: BatchWake) => Promise<unknown>;
   readonly now: () => number;
   /** A UUID v7 whose time is now, or `notBefore` (milliseconds) when that is later. */
   readonly newId: (notBefore?: number) => string;
@@ -45,7 +49,9 @@ export interface ThreadContextEvents {
   /** A step of the run committed; called inside the saver's transaction. */
   readonly onRootCheckpoint: () => void;
   readonly afterRun: () => void;
-  readonly onBatchTurn: () => void;
+  readonly onBatchTurn: (grant: BatchGrant) => void;
+  /** What the model's batch tools reach. */
+  readonly batches: () => BatchService;
 }
 
 export class ThreadContext {
@@ -204,6 +210,7 @@ export class ThreadContext {
       },
       admission: this.admission,
       journal: this.journal,
+      batches: this.#events.batches(),
     };
   }
 
@@ -239,7 +246,7 @@ export class ThreadContext {
   }
 
   #admissionController(): AdmissionController {
-    const { subagent_runtime } = this.deps.config;
+    const { subagent_runtime, subagent_batches } = this.deps.config;
     return new AdmissionController({
       config: {
         maxRunning: subagent_runtime.max_running,
@@ -247,6 +254,7 @@ export class ThreadContext {
         policy: subagent_runtime.admission_policy,
         queueTimeoutMs: subagent_runtime.queue_timeout_seconds * 1_000,
         classWeights: subagent_runtime.class_weights,
+        grantTtlMs: subagent_batches.lease_seconds * 1_000,
       },
       grants: new DurableGrantStore(this.meter.labelled("grants")),
       now: () => this.now(),
@@ -257,8 +265,8 @@ export class ThreadContext {
           clearTimeout(timer as ReturnType<typeof setTimeout>);
         },
       },
-      onBatchTurn: () => {
-        this.#events.onBatchTurn();
+      onBatchTurn: (grant) => {
+        this.#events.onBatchTurn(grant);
       },
     });
   }

@@ -13,7 +13,7 @@ import type { RpcResult } from "../protocol/errors.ts";
 import type { ListRunsQuery, Run } from "../protocol/runs.ts";
 import type { RunCommand, ThreadAddress, ThreadRpc } from "../protocol/thread-rpc.ts";
 import type { CreateThreadBody, HistoryBody, Thread, ThreadStateBody, UpdateStateBody } from "../protocol/threads.ts";
-import { ThreadFiles } from "./thread-files.ts";
+import { type FileContent, ThreadFiles } from "./thread-files.ts";
 import type { ThreadObjectDeps } from "./thread-context.ts";
 import { ThreadRoutes } from "./thread-routes.ts";
 import { ThreadRuntime } from "./thread-runtime.ts";
@@ -115,16 +115,20 @@ export function threadObjectClass(compose: (env: Env) => ThreadObjectDeps) {
       });
     }
 
-    async putFile(address: ThreadAddress, path: string, bytes: Uint8Array) {
-      return this.#on(address, async (runtime) => new ThreadFiles(runtime.context).put(path, bytes));
+    async putFile(
+      address: ThreadAddress,
+      path: string,
+      bytes: Uint8Array,
+    ): Promise<RpcResult<{ path: string; size: number; created: boolean }>> {
+      return this.#on(address, async (runtime) => new ThreadFiles(runtime.context.workspace).put(path, bytes));
     }
 
-    async getFile(address: ThreadAddress, path: string) {
-      return this.#on(address, async (runtime) => new ThreadFiles(runtime.context).get(path));
+    async getFile(address: ThreadAddress, path: string): Promise<RpcResult<FileContent>> {
+      return this.#on(address, async (runtime) => new ThreadFiles(runtime.context.workspace).get(path));
     }
 
-    async deleteFile(address: ThreadAddress, path: string) {
-      return this.#on(address, async (runtime) => new ThreadFiles(runtime.context).delete(path));
+    async deleteFile(address: ThreadAddress, path: string): Promise<RpcResult<null>> {
+      return this.#on(address, async (runtime) => new ThreadFiles(runtime.context.workspace).delete(path));
     }
 
     async createBatch(

@@ -27,7 +27,12 @@ export class ThreadRoutes {
     if (request.method === "POST" && runs === "runs" && (runId === "stream" || runId === "wait")) {
       return this.#start(address, (await request.json()) as RunCommand, runId);
     }
-    if (request.method === "GET" && runs === "runs" && runId !== undefined && (action === "stream" || action === "join")) {
+    if (
+      request.method === "GET" &&
+      runs === "runs" &&
+      runId !== undefined &&
+      (action === "stream" || action === "join")
+    ) {
       return this.#follow(address, request, { runId, action, query: url.searchParams });
     }
     return refusal({ code: "not_found", message: `the thread object has no route ${request.method} ${url.pathname}` });

@@ -37,7 +37,7 @@ export class ThreadRuntime {
       onBatchTurn: (grant) => {
         this.batches.onTurn(grant);
       },
-      batches: () => this.batches,
+      batches: () => this.batches.service(),
     });
     const driver = new RunDriver(this.context);
     this.state = new StateService(this.context);

@@ -4,6 +4,7 @@
  */
 import type { GrantStore } from "../../agent/subagents/grant-store.ts";
 import type { BatchGrant } from "../../domain/admission/admission-state.ts";
+import type { SqlExecutor } from "./metered-sql.ts";
 import type { SchemaStep } from "./schema-ladder.ts";
 
 export const GRANT_SCHEMA: SchemaStep = {
@@ -19,9 +20,9 @@ export const GRANT_SCHEMA: SchemaStep = {
 };
 
 export class DurableGrantStore implements GrantStore {
-  readonly #sql: SqlStorage;
+  readonly #sql: SqlExecutor;
 
-  constructor(sql: SqlStorage) {
+  constructor(sql: SqlExecutor) {
     this.#sql = sql;
   }
 

@@ -20,6 +20,7 @@ beforeEach(async () => {
     newId: () => `m-${(ids += 1)}`,
     random: Math.random,
     now: Date.now,
+    fetch: (input, init) => fetch(input, init),
   });
 });
 

@@ -27,7 +27,10 @@ describe("decideStart", () => {
   });
 
   it("accepts when every run has ended", () => {
-    const ended = (["success", "error", "timeout", "interrupted"] as RunStatus[]).map((status) => ({ runId: status, status }));
+    const ended = (["success", "error", "timeout", "interrupted"] as RunStatus[]).map((status) => ({
+      runId: status,
+      status,
+    }));
     expect(ended.every((run) => isTerminal(run.status))).toBe(true);
     expect(decideStart(ended, "reject").ok).toBe(true);
   });

@@ -9,10 +9,9 @@ import {
   type CheckpointTuple,
   emptyCheckpoint,
   MemorySaver,
-  type PendingWrite,
   uuid6,
 } from "@langchain/langgraph-checkpoint";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { DurableCheckpointSaver } from "../../../src/platform/durable-storage/checkpoint-saver.ts";
 import { idOf, threadConfig } from "../../support/checkpoints.ts";
@@ -49,7 +48,7 @@ async function replay(savers: BaseCheckpointSaver[], operations: readonly Genera
     if (op.kind === "writes") {
       const target = known[op.target % known.length];
       if (target === undefined) continue;
-      for (const saver of savers) await saver.putWrites(target.config, op.writes as PendingWrite[], op.task, op.path);
+      for (const saver of savers) await saver.putWrites(target.config, op.writes, op.task, op.path);
       continue;
     }
     // One in five starts a chain of its own.

@@ -330,6 +330,22 @@ describe("history of a delta channel", () => {
     });
   });
 
+  it("the walk stops at the nearest snapshot, so an old thread costs no more than a young one", async () => {
+    await inFreshObject(async (storage) => {
+      const { saver, meter } = metered(storage);
+      let config = threadConfig();
+      for (let n = 0; n < 60; n += 1) {
+        const values = n === 57 ? { messages: new DeltaSnapshot([57]) } : {};
+        config = await putCheckpoint(saver, config, { values, versions: { messages: n + 1 } });
+        await saver.putWrites(config, [["messages", [n]]], `task-${n}`);
+      }
+      meter.reset();
+      const history = await saver.getDeltaChannelHistory({ config, channels: ["messages"] });
+      expect(history["messages"]?.writes.map(([, , value]) => value)).toEqual([[57], [58]]);
+      expect(meter.totals().rowsRead).toBeLessThan(30);
+    });
+  });
+
   it("each channel ends at its own nearest value, and an abandoned branch contributes nothing", async () => {
     await inFreshObject(async (storage) => {
       const { saver } = metered(storage);

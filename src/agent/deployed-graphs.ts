@@ -1,0 +1,69 @@
+/**
+ * The graph catalogue of a deployment: `lead_agent`, and the graphs `deputy.config.ts` names.
+ * Owns how a graph is bound to a thread: the lead agent is assembled for its run; a compiled graph of the operator's is
+ * shared by every thread and finds this thread's saver in its config; a factory is called with the run's config.
+ */
+import type { RunnableConfig } from "@langchain/core/runnables";
+import type { DeputyConfig } from "../config.ts";
+import { invariant } from "../domain/shared/assert.ts";
+import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
+import type { BuiltGraph, GraphBinding, GraphCatalog, RunnableGraph } from "./graph-catalog.ts";
+import { recursionLimitFor } from "./graph/turn-budget.ts";
+import { assembleLeadAgent } from "./lead/assemble-lead-agent.ts";
+import type { ModelCatalog } from "./models/model.ts";
+import type { SubagentService } from "./subagents/subagent-service.ts";
+import type { Tool } from "./tools/tool.ts";
+
+/** Where LangGraph looks for a saver that the graph was not compiled with. */
+const SAVER_KEY = "__pregel_checkpointer";
+
+/** LangGraph's own default for graphs that are not ours. */
+const DEFAULT_RECURSION_LIMIT = 25;
+
+export interface DeployedGraphsOptions {
+  readonly config: DeputyConfig;
+  readonly models: ModelCatalog;
+  readonly tools: readonly Tool[];
+  readonly subagents: SubagentService;
+  readonly random: () => number;
+}
+
+type GraphFactory = (config: RunnableConfig) => RunnableGraph | Promise<RunnableGraph>;
+
+export function deployedGraphs(options: DeployedGraphsOptions): GraphCatalog {
+  const graphs = new Map(Object.entries(options.config.graphs));
+  return {
+    has: (graphId) => graphId === LEAD_GRAPH_ID || graphs.has(graphId),
+    async build(graphId, config, binding) {
+      if (graphId === LEAD_GRAPH_ID) return buildLead(options, config, binding);
+      const graph = graphs.get(graphId);
+      invariant(graph !== undefined, `no graph '${graphId}'`);
+      const built = typeof graph === "function" ? await (graph as GraphFactory)(config) : (graph as RunnableGraph);
+      return {
+        graph: built,
+        configurable: { [SAVER_KEY]: binding.saver },
+        recursionLimit: config.recursionLimit ?? DEFAULT_RECURSION_LIMIT,
+      };
+    },
+  };
+}
+
+function buildLead(options: DeployedGraphsOptions, config: RunnableConfig, binding: GraphBinding): BuiltGraph {
+  const { graph, descriptor } = assembleLeadAgent(config, {
+    deputy: options.config,
+    models: options.models,
+    tools: options.tools,
+    services: binding.services,
+    subagents: options.subagents,
+    admission: binding.admission,
+    journal: binding.journal,
+    ...(binding.batches === undefined ? {} : { batches: binding.batches }),
+    checkpointer: binding.saver,
+    random: options.random,
+  });
+  return {
+    graph: graph as unknown as RunnableGraph,
+    configurable: {},
+    recursionLimit: recursionLimitFor(descriptor.maxTurns),
+  };
+}

@@ -1,0 +1,166 @@
+/**
+ * The batches of a thread at the object's edge: the pump with its ports filled, the API's shapes, and the service behind
+ * the model's batch tools. Owns wiring and translation; the pump owns batches.
+ */
+import { SubagentRegistry } from "../agent/subagents/registry.ts";
+import type { BatchService } from "../agent/tools/batch-tools.ts";
+import { workspaceRefusalMessage } from "../agent/tools/workspace-refusal-message.ts";
+import type { BatchView, Wake } from "../domain/batch/batch.ts";
+import { err, ok } from "../domain/shared/result.ts";
+import { D1BatchRepository } from "../platform/d1/batch-repository.ts";
+import { DurableBatchWindowStore } from "../platform/durable-storage/batch-window-store.ts";
+import type { SnapshotRefusal } from "../platform/workspace/durable-workspace.ts";
+import type { Batch, CreateBatchBody } from "../protocol/batches.ts";
+import type { RpcResult } from "../protocol/errors.ts";
+import type { RunEventDraft } from "../protocol/run-events.ts";
+import { BatchPump, type WakeGrant } from "./batch-pump.ts";
+import { toBatch, toBatchDraft, toBatchRefusal } from "./batch-view.ts";
+import type { AlarmSource } from "./object-alarm.ts";
+import type { ThreadContext } from "./thread-context.ts";
+
+export class ThreadBatches implements AlarmSource {
+  readonly #context: ThreadContext;
+  readonly #arm: () => Promise<void>;
+  #pump: BatchPump | undefined;
+
+  constructor(context: ThreadContext, arm: () => Promise<void>) {
+    this.#context = context;
+    this.#arm = arm;
+  }
+
+  async create(
+    body: CreateBatchBody,
+    submissionKey: string | null,
+  ): Promise<RpcResult<{ batch: Batch; created: boolean }>> {
+    const submitted = await this.#batches().submit(toBatchDraft(body), submissionKey);
+    if (!submitted.ok) return err(toBatchRefusal(submitted.error));
+    return ok({ batch: toBatch(submitted.value.batch), created: submitted.value.created });
+  }
+
+  async cancel(batchId: string): Promise<RpcResult<Batch>> {
+    const batch = await this.#batches().cancel(batchId);
+    return batch === undefined ? err({ code: "not_found", message: `no batch '${batchId}'` }) : ok(toBatch(batch));
+  }
+
+  async returnGrant(grant: { grant_id: string; batch_id: string }): Promise<RpcResult<null>> {
+    await this.#batches().returnGrant({ batchId: grant.batch_id, grantId: grant.grant_id });
+    return ok(null);
+  }
+
+  async poke(batchIds: readonly string[]): Promise<RpcResult<null>> {
+    await this.#batches().poke(batchIds);
+    return ok(null);
+  }
+
+  onTurn(grant: WakeGrant): void {
+    this.#batches().onTurn(grant);
+  }
+
+  nextDueAt(): number | undefined {
+    return this.#batches().nextDueAt();
+  }
+
+  async onAlarm(now: number): Promise<void> {
+    this.#context.admission.expireGrants(now);
+    await this.#batches().onAlarm(now);
+  }
+
+  /** What the model's batch tools reach: the same pump, with the key made of run and call. */
+  service(): BatchService {
+    return {
+      submit: async (draft, submissionKey) => {
+        const submitted = await this.#batches().submit(draft, submissionKey);
+        return submitted.ok ? ok(submitted.value.batch) : submitted;
+      },
+      status: (batchId) => this.#batches().status(batchId),
+      cancel: (batchId) => this.#batches().cancel(batchId),
+    };
+  }
+
+  #batches(): BatchPump {
+    this.#pump ??= this.#createPump();
+    return this.#pump;
+  }
+
+  #createPump(): BatchPump {
+    const context = this.#context;
+    const { owner, threadId } = context.thread();
+    const { subagent_batches, subagents } = context.deps.config;
+    const registry = new SubagentRegistry(subagents);
+    return new BatchPump({
+      owner,
+      threadId,
+      repository: new D1BatchRepository(context.deps.db),
+      windows: new DurableBatchWindowStore(context.meter.labelled("batches")),
+      limits: {
+        maxItems: subagent_batches.max_items,
+        defaultLiveItems: subagent_batches.default_live_items,
+        maxLiveItems: subagent_batches.max_live_items,
+        defaultRunningItems: subagent_batches.default_running_items,
+        maxRunningItems: subagent_batches.max_running_items,
+        defaultAttempts: subagent_batches.max_attempts,
+      },
+      enabled: subagent_batches.enabled,
+      resolveSubagent: (type) => {
+        const definition = registry.find(type);
+        if (definition !== undefined) return ok({ definition, timeoutSeconds: definition.timeoutSeconds });
+        return err(`subagent_type '${type}' is unknown; available: ${registry.names().join(", ")}`);
+      },
+      readFiles: (paths) => {
+        const files = context.workspace.snapshotFiles(paths);
+        return files.ok ? files : err(snapshotRefusalMessage(files.error));
+      },
+      admission: context.admission,
+      wakes: {
+        send: async (wake) => {
+          await context.deps.sendWake(toMessage(wake));
+        },
+      },
+      leaseMs: subagent_batches.lease_seconds * 1_000,
+      arm: this.#arm,
+      onStart: (batch) => this.#told("batch.start", batch),
+      onEnd: (batch) => this.#told("batch.end", batch),
+      onFault: (fault) => context.onFault(fault),
+      now: () => context.now(),
+      newId: () => context.newId(),
+    });
+  }
+
+  /** A batch belongs to the thread, not to a run: its events carry the batch's id in the run's place. */
+  #told(eventType: string, batch: BatchView): void {
+    const draft: RunEventDraft = {
+      run_id: batch.batchId,
+      event_type: eventType,
+      category: "batch",
+      content: { batch_id: batch.batchId, title: batch.title, status: batch.status, counts: batch.counts },
+      metadata: { batch_id: batch.batchId },
+    };
+    this.#context.outbox.append([draft], { now: this.#context.now() });
+    this.#context.flush.kick();
+  }
+}
+
+function snapshotRefusalMessage(refusal: SnapshotRefusal): string {
+  switch (refusal.reason) {
+    case "too_many_files":
+      return `files names ${refusal.count} files, the limit is ${refusal.limit}`;
+    case "snapshot_too_large":
+      return `files have ${refusal.bytes} bytes together, the limit is ${refusal.limit}`;
+    default:
+      return workspaceRefusalMessage(refusal);
+  }
+}
+
+function toMessage(wake: Wake) {
+  return {
+    v: 1 as const,
+    batch_id: wake.batchId,
+    owner: wake.owner,
+    thread_id: wake.threadId,
+    from: wake.from,
+    to: wake.to,
+    grant_id: wake.grantId,
+    slots: wake.slots,
+    expires_at: wake.expiresAt,
+  };
+}
