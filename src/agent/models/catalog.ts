@@ -1,9 +1,10 @@
 /**
  * The models an operator configured, by name. Owns which of them are usable (credentials present), which is the default,
- * and the check on every request. Built once per isolate by `env.ts`.
+ * and the check on every request. Built once an object, since its header gate counts the object's connections.
  */
 import type { ModelConfig } from "../../config.ts";
 import { assertModelRequest } from "./assert-model-request.ts";
+import { gateHeaders } from "./header-gate.ts";
 import type { ChatModel, ModelCatalog } from "./model.ts";
 import { createOpenAiModel } from "./openai.ts";
 import { createScriptedModel, SCRIPTED_MODEL_NAME } from "./scripted.ts";
@@ -27,13 +28,17 @@ export interface ModelCatalogOptions {
   readonly fetch?: typeof fetch;
 }
 
+type GatedOptions = ModelCatalogOptions & { readonly fetch: typeof fetch };
+
 /** Means the default, so it cannot name a model. */
 const INHERIT = "inherit";
 
 /** Throws on a name used twice or reserved: a configuration fault, found at start. */
 export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
   const models = new Map<string, ChatModel>();
-  for (const model of buildModels(options)) {
+  // Called without a receiver: workerd refuses its global `fetch` as a method of another object.
+  const gated = gateHeaders(options.fetch ?? ((input, init) => fetch(input, init)));
+  for (const model of buildModels({ ...options, fetch: gated })) {
     if (models.has(model.name) || model.name === INHERIT) throw new Error(`models: the name "${model.name}" is taken`);
     models.set(model.name, model);
   }
@@ -47,7 +52,7 @@ export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
 }
 
 /** Configured order, scripted ones behind all others; one called `scripted` is always there. */
-function buildModels(options: ModelCatalogOptions): ChatModel[] {
+function buildModels(options: GatedOptions): ChatModel[] {
   const real = options.models.filter((model) => model.provider === "openai");
   const scripted = options.models.filter((model) => model.provider === "scripted").map((model) => model.name);
   if (!scripted.includes(SCRIPTED_MODEL_NAME)) scripted.push(SCRIPTED_MODEL_NAME);
@@ -57,7 +62,7 @@ function buildModels(options: ModelCatalogOptions): ChatModel[] {
   ];
 }
 
-function buildOpenAi(config: ModelConfig, options: ModelCatalogOptions): ChatModel[] {
+function buildOpenAi(config: ModelConfig, options: GatedOptions): ChatModel[] {
   const apiKey = options.credentials.openaiApiKey?.trim();
   if (!apiKey) return [];
   const model = createOpenAiModel({

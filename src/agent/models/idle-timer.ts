@@ -1,5 +1,5 @@
 /**
- * Silence past a limit aborts: one timer for a request, restarted by every byte.
+ * Silence past a limit aborts: one timer for a request, restarted for every read.
  * `expired` tells silence from an abort by the caller, which reaches the same fetch.
  */
 export class IdleTimer {
@@ -29,13 +29,20 @@ export class IdleTimer {
     clearTimeout(this.#timer);
   }
 
-  /** Rejects as soon as the limit passes, also when the runtime leaves a pending read open after the abort. */
-  race<T>(work: Promise<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      const stop = () => reject(this.#controller.signal.reason as Error);
-      if (this.expired) return stop();
-      this.signal.addEventListener("abort", stop, { once: true });
-      work.then(resolve, reject).finally(() => this.signal.removeEventListener("abort", stop));
-    });
+  /**
+   * Runs `work` under the limit. Rejects as soon as the limit passes, also when the runtime leaves a pending read open
+   * after the abort.
+   */
+  async watch<T>(work: () => Promise<T>): Promise<T> {
+    this.touch();
+    const { promise, reject } = Promise.withResolvers<never>();
+    const stop = () => reject(this.signal.reason as Error);
+    this.signal.addEventListener("abort", stop, { once: true });
+    try {
+      return await Promise.race([work(), promise]);
+    } finally {
+      this.signal.removeEventListener("abort", stop);
+      this.stop();
+    }
   }
 }

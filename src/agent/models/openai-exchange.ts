@@ -1,18 +1,13 @@
 /**
  * One HTTP exchange with an OpenAI-compatible provider, as the `fetch` of one adapter instance.
- * Owns the idle limit, the reading of server-sent events, the bound on an answer's bytes, and `failure`: why the exchange
- * broke, since the adapter wraps errors until the reason is gone.
+ * Owns the idle limit and `failure`: why the exchange broke, since the adapter wraps errors until the reason is gone.
+ * Invariant: whatever ends the exchange, the provider's body is cancelled and no timer is left.
  */
-import { createParser } from "eventsource-parser";
 import { IdleTimer } from "./idle-timer.ts";
 import { ModelFailure } from "./model.ts";
 import type { OpenAiStreamNormaliser } from "./openai-stream-normaliser.ts";
-import { toStreamError } from "./openai-stream-normaliser.ts";
-import { toProviderFailure } from "./provider-failure.ts";
-import { isPlainObject } from "./request-rules.ts";
-
-/** Two million tokens of framing; an endless stream would otherwise fill the isolate. */
-export const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
+import { toProviderFailure, toUnstreamedFailure } from "./provider-failure.ts";
+import { readEventData } from "./read-event-data.ts";
 
 export interface ExchangeOptions {
   readonly fetch: typeof fetch;
@@ -36,10 +31,10 @@ export class OpenAiExchange {
     const signals = init.signal ? [init.signal, idle.signal] : [idle.signal];
     try {
       const response = await this.#options.fetch(input, { ...init, signal: AbortSignal.any(signals) });
-      idle.touch();
       if (!response.ok) throw await toProviderFailure(response, this.#options.now());
       if (!response.body || !isEventStream(response)) throw await toUnstreamedFailure(response);
-      return new Response(this.#normalise(response.body, idle), {
+      idle.stop();
+      return new Response(this.#normalise(response.body.getReader(), idle), {
         headers: { "content-type": "text/event-stream" },
       });
     } catch (error) {
@@ -49,8 +44,8 @@ export class OpenAiExchange {
   };
 
   /** Pull-based: the provider is read only as fast as the adapter takes events. */
-  #normalise(body: ReadableStream<Uint8Array>, idle: IdleTimer): ReadableStream<Uint8Array> {
-    const events = this.#events(body, idle);
+  #normalise(reader: ByteReader, idle: IdleTimer): ReadableStream<Uint8Array> {
+    const events = this.#events(reader, idle);
     return new ReadableStream<Uint8Array>(
       {
         pull: async (controller) => {
@@ -62,30 +57,26 @@ export class OpenAiExchange {
             controller.error(this.#fail(error, idle));
           }
         },
-        cancel: async () => {
-          await events.return(undefined);
-        },
+        // The generator may not have started, and then its `finally` never runs.
+        cancel: () => release(reader, idle),
       },
       { highWaterMark: 0 },
     );
   }
 
-  async *#events(body: ReadableStream<Uint8Array>, idle: IdleTimer): AsyncGenerator<Uint8Array> {
+  async *#events(reader: ByteReader, idle: IdleTimer): AsyncGenerator<Uint8Array> {
     const { normaliser } = this.#options;
-    const reader = body.getReader();
     const encode = new TextEncoder();
+    const toFrame = (chunk: unknown) => encode.encode(`data: ${JSON.stringify(chunk)}\n\n`);
     try {
-      for await (const data of readEventData(reader, idle)) {
-        for (const chunk of normaliser.push(data)) yield encode.encode(`data: ${JSON.stringify(chunk)}\n\n`);
-      }
+      for await (const data of readEventData(reader, idle)) yield* normaliser.push(data).map(toFrame);
     } catch (error) {
       // A whole answer stays one when the connection breaks or falls silent behind its finish reason.
       if (!normaliser.isFinished || error instanceof ModelFailure) throw error;
     } finally {
-      idle.stop();
-      await reader.cancel().catch(() => undefined);
+      await release(reader, idle);
     }
-    for (const chunk of normaliser.finish()) yield encode.encode(`data: ${JSON.stringify(chunk)}\n\n`);
+    yield* normaliser.finish().map(toFrame);
     yield encode.encode("data: [DONE]\n\n");
   }
 
@@ -105,40 +96,9 @@ function isEventStream(response: Response): boolean {
   return response.headers.get("content-type")?.includes("text/event-stream") ?? false;
 }
 
-/** A 200 that is not a stream: a proxy's error object, or a provider that ignored `stream`. */
-async function toUnstreamedFailure(response: Response): Promise<ModelFailure> {
-  const text = await response.text();
-  try {
-    const body: unknown = JSON.parse(text);
-    if (isPlainObject(body) && body.error) return toStreamError(body.error);
-  } catch {
-    // Not JSON: the plain failure below says all there is to say.
-  }
-  return new ModelFailure("stream_error", "the provider answered 200 without an event stream");
-}
+type ByteReader = ReadableStreamDefaultReader<Uint8Array>;
 
-/** The data of each event until `[DONE]` or the end of the body. */
-async function* readEventData(
-  reader: ReadableStreamDefaultReader<Uint8Array>,
-  idle: IdleTimer,
-): AsyncGenerator<string> {
-  const pending: string[] = [];
-  const parser = createParser({
-    onEvent: (event) => pending.push(event.event === "error" ? JSON.stringify({ error: event.data }) : event.data),
-  });
-  const decoder = new TextDecoder();
-  let bytes = 0;
-  for (;;) {
-    idle.touch();
-    const { done, value } = await idle.race(reader.read());
-    if (done) return;
-    bytes += value.byteLength;
-    if (bytes > ANSWER_BYTES_MAX)
-      throw new ModelFailure("stream_error", `an answer of more than ${ANSWER_BYTES_MAX} bytes`);
-    parser.feed(decoder.decode(value, { stream: true }));
-    for (const data of pending.splice(0)) {
-      if (data.trim() === "[DONE]") return;
-      yield data;
-    }
-  }
+async function release(reader: ByteReader, idle: IdleTimer): Promise<void> {
+  idle.stop();
+  await reader.cancel().catch(() => undefined);
 }

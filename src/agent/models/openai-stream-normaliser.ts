@@ -10,6 +10,9 @@ import { ModelFailure } from "./model.ts";
 import { isPlainObject } from "./request-rules.ts";
 import { ToolCallAssembler } from "./tool-call-assembler.ts";
 
+/** A million tokens: more than any model writes at once, and an endless answer would fill the isolate. */
+export const ANSWER_CHARS_MAX = 4_000_000;
+
 export interface NormaliserOptions {
   readonly messageId: string;
   readonly random: () => number;
@@ -24,6 +27,7 @@ export class OpenAiStreamNormaliser {
   #finishReason: string | undefined;
   #model: string | undefined;
   #usage: Chunk | undefined;
+  #chars = 0;
 
   constructor(options: NormaliserOptions) {
     this.#options = options;
@@ -51,7 +55,7 @@ export class OpenAiStreamNormaliser {
       this.#finishReason = choice.finish_reason;
     }
     const delta = isPlainObject(choice.delta) ? choice.delta : {};
-    if (Array.isArray(delta.tool_calls)) for (const call of delta.tool_calls) this.#calls.push(call);
+    if (Array.isArray(delta.tool_calls)) for (const call of delta.tool_calls) this.#count(this.#calls.push(call));
     return this.#textDelta(delta);
   }
 
@@ -75,16 +79,31 @@ export class OpenAiStreamNormaliser {
   }
 
   #textDelta(delta: Chunk): Chunk[] {
-    const content = typeof delta.content === "string" ? delta.content : "";
+    const content = textOf(delta.content) || textOf(delta.refusal);
     const reasoning = typeof delta.reasoning_content === "string" ? delta.reasoning_content : "";
     if (content === "" && reasoning === "") return [];
+    this.#count(content.length + reasoning.length);
     const fields = { role: "assistant", content, ...(reasoning !== "" && { reasoning_content: reasoning }) };
     return [this.#chunk([{ index: 0, delta: fields, finish_reason: null }])];
+  }
+
+  #count(chars: number): void {
+    this.#chars += chars;
+    if (this.#chars > ANSWER_CHARS_MAX) {
+      throw new ModelFailure("stream_error", `an answer of more than ${ANSWER_CHARS_MAX} characters`);
+    }
   }
 
   #chunk(choices: readonly Chunk[]): Chunk {
     return { id: this.#options.messageId, object: "chat.completion.chunk", model: this.#model ?? "", choices };
   }
+}
+
+/** A string, or the list of text blocks that some providers send. */
+function textOf(content: unknown): string {
+  if (typeof content === "string") return content;
+  if (!Array.isArray(content)) return "";
+  return content.map((block) => (isPlainObject(block) && typeof block.text === "string" ? block.text : "")).join("");
 }
 
 function parseEvent(data: string): Chunk {

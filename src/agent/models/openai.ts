@@ -28,7 +28,7 @@ export interface OpenAiModelOptions {
   readonly newId: () => string;
   readonly random: () => number;
   readonly now: () => number;
-  readonly fetch?: typeof fetch;
+  readonly fetch: typeof fetch;
 }
 
 export function createOpenAiModel(options: OpenAiModelOptions): ChatModel {
@@ -46,8 +46,7 @@ async function generate(
 ): Promise<AIMessage> {
   const normaliser = new OpenAiStreamNormaliser({ messageId: options.newId(), random: options.random });
   const exchange = new OpenAiExchange({
-    // Called without a receiver: workerd refuses its global `fetch` as a method of another object.
-    fetch: options.fetch ?? ((input, init) => fetch(input, init)),
+    fetch: options.fetch,
     idleMs: options.modelIdleMs,
     now: options.now,
     normaliser,

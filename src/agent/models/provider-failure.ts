@@ -1,13 +1,18 @@
 /**
- * An HTTP error answer as a `ModelFailure`: status, the provider's words (bounded), and how long it asks us to wait.
+ * An answer that is no stream as a `ModelFailure`: status, the provider's words (bounded), and how long it asks us to wait.
  */
 import { ModelFailure } from "./model.ts";
+import { toStreamError } from "./openai-stream-normaliser.ts";
+import { isPlainObject } from "./request-rules.ts";
 
 /** Error bodies are sentences; some proxies send whole pages. */
-export const ERROR_BODY_CHARS_MAX = 1_000;
+export const ERROR_BODY_BYTES_MAX = 4_096;
+
+/** What is shown of a body that is not an error object. */
+const ERROR_TEXT_CHARS_MAX = 500;
 
 export async function toProviderFailure(response: Response, now: number): Promise<ModelFailure> {
-  const text = await response.text().catch(() => "");
+  const text = await readStart(response).catch(() => "");
   const retryAfterMs = readRetryAfterMs(response.headers, now);
   return new ModelFailure("provider", `the provider answered ${response.status}: ${messageOf(text)}`, {
     status: response.status,
@@ -15,9 +20,41 @@ export async function toProviderFailure(response: Response, now: number): Promis
   });
 }
 
+/** A 200 that is not a stream: a proxy's error object, or a provider that ignored `stream`. */
+export async function toUnstreamedFailure(response: Response): Promise<ModelFailure> {
+  const body = parseObject(await readStart(response));
+  if (body?.error) return toStreamError(body.error);
+  return new ModelFailure("stream_error", "the provider answered 200 without an event stream");
+}
+
 function messageOf(text: string): string {
-  const found = /"message"\s*:\s*("(?:[^"\\]|\\.)*")/.exec(text.slice(0, ERROR_BODY_CHARS_MAX));
-  return found?.[1] ? (JSON.parse(found[1]) as string) : text.slice(0, ERROR_BODY_CHARS_MAX);
+  const error = parseObject(text)?.error;
+  return isPlainObject(error) && typeof error.message === "string"
+    ? error.message
+    : text.slice(0, ERROR_TEXT_CHARS_MAX);
+}
+
+function parseObject(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isPlainObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The first bytes of a body; the rest is cancelled unread. */
+async function readStart(response: Response): Promise<string> {
+  if (!response.body) return "";
+  const decoder = new TextDecoder();
+  let text = "";
+  let bytes = 0;
+  for await (const chunk of response.body as ReadableStream<Uint8Array>) {
+    text += decoder.decode(chunk, { stream: true });
+    bytes += chunk.byteLength;
+    if (bytes >= ERROR_BODY_BYTES_MAX) break;
+  }
+  return text;
 }
 
 /** `retry-after-ms`, or `Retry-After` as seconds or an HTTP date; unbounded here, never negative. */

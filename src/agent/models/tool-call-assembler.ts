@@ -22,13 +22,9 @@ interface OpenCall {
 export class ToolCallAssembler {
   readonly #calls: OpenCall[] = [];
 
-  get size(): number {
-    return this.#calls.length;
-  }
-
-  /** One element of `delta.tool_calls`. */
-  push(delta: unknown): void {
-    if (!isPlainObject(delta)) return;
+  /** One element of `delta.tool_calls`. Returns how many characters of it are kept. */
+  push(delta: unknown): number {
+    if (!isPlainObject(delta)) return 0;
     const called = isPlainObject(delta.function) ? delta.function : {};
     const index = typeof delta.index === "number" ? delta.index : undefined;
     const id = typeof delta.id === "string" && delta.id !== "" ? delta.id : undefined;
@@ -37,9 +33,10 @@ export class ToolCallAssembler {
     const call = open && continues(open, id, name) ? open : this.#open(index);
     call.providerId ??= id;
     if (name !== "" && name !== call.name) call.name += name;
-    const args = called.arguments;
-    if (typeof args === "string") call.pieces.push(args);
-    else if (isPlainObject(args)) call.pieces.push(JSON.stringify(args));
+    const given = called.arguments;
+    const args = typeof given === "string" ? given : isPlainObject(given) ? JSON.stringify(given) : "";
+    call.pieces.push(args);
+    return name.length + args.length;
   }
 
   finish(): AssembledCall[] {

@@ -1,0 +1,36 @@
+/**
+ * Server-sent events out of a response body, bytes in, data out. Owns decoding, the `[DONE]` mark and the bound on one
+ * event; the idle limit runs only while a read is open, so a slow consumer is not taken for a silent provider.
+ */
+import { createParser } from "eventsource-parser";
+import type { IdleTimer } from "./idle-timer.ts";
+import { ModelFailure } from "./model.ts";
+
+/** One event is a few hundred bytes; some providers send a call's whole arguments in one. */
+export const EVENT_BYTES_MAX = 4 * 1024 * 1024;
+
+/** The data of each event until `[DONE]` or the end of the body. An `error` event comes as `{"error": ...}`. */
+export async function* readEventData(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  idle: IdleTimer,
+): AsyncGenerator<string> {
+  const pending: string[] = [];
+  const parser = createParser({
+    onEvent: ({ event, data }) => pending.push(event === "error" ? JSON.stringify({ error: data }) : data),
+  });
+  const decoder = new TextDecoder();
+  let openBytes = 0;
+  for (;;) {
+    const { done, value } = await idle.watch(() => reader.read());
+    if (done) return;
+    openBytes += value.byteLength;
+    parser.feed(decoder.decode(value, { stream: true }));
+    if (pending.length > 0) openBytes = 0;
+    if (openBytes > EVENT_BYTES_MAX)
+      throw new ModelFailure("stream_error", `an event of more than ${EVENT_BYTES_MAX} bytes`);
+    for (const data of pending.splice(0)) {
+      if (data.trim() === "[DONE]") return;
+      yield data;
+    }
+  }
+}
