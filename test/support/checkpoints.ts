@@ -8,7 +8,7 @@ import {
   uuid6,
 } from "@langchain/langgraph-checkpoint";
 
-export const LOOP: CheckpointMetadata = { source: "loop", step: 0, parents: {} };
+const LOOP: CheckpointMetadata = { source: "loop", step: 0, parents: {} };
 
 export function threadConfig(threadId = "t", checkpointNs = ""): RunnableConfig {
   return { configurable: { thread_id: threadId, checkpoint_ns: checkpointNs } };

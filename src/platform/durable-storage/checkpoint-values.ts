@@ -29,7 +29,7 @@ export function gatherValues(
   return new Map([...document.values, ...findValues(sql, row, carried)]);
 }
 
-export function wantedOf(carrierId: string, holders: ValueHolders): ValueWanted[] {
+function wantedOf(carrierId: string, holders: ValueHolders): ValueWanted[] {
   return Object.entries(holders).map(([channel, [, holderId]]) => {
     return { channel, carrierId, holderId: holderId ?? carrierId };
   });
