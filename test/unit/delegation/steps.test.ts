@@ -73,7 +73,7 @@ describe("persisted steps", () => {
       ],
     });
     const [, cut] = (step.ok && step.value.tool_calls) || [];
-    expect([...String(cut?.args)].length).toBe(STEP_CHARS_MAX);
+    expect(Array.from(String(cut?.args)).length).toBe(STEP_CHARS_MAX);
   });
 
   test("R118 the live frame of a step carries the same cap", () => {
