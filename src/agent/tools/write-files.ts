@@ -7,6 +7,7 @@ import { z } from "zod";
 import { descriptionField, failure, pathField, readText, refused, success } from "./read-files.ts";
 import { encodeText } from "./text-content.ts";
 import type { Tool, ToolOutcome } from "./tool.ts";
+import { FILE_BYTES_MAX } from "./workspace-overlay.ts";
 import type { WorkspaceSession } from "./workspace.ts";
 
 const writeFileParameters = z.object({
@@ -55,14 +56,22 @@ function replaceText(args: z.infer<typeof strReplaceParameters>, session: Worksp
   const { path, old_str: from, new_str: to, replace_all: replaceAll = false } = args;
   const text = readText(session, path);
   if (!text.ok) return text.outcome;
-  const pieces = text.value.split(from);
-  const count = pieces.length - 1;
+  const count = occurrences(text.value, from);
   if (count === 0)
     return failure(`old_str occurs 0 times in ${path}; it must match exactly, spaces and line ends included`);
   if (count > 1 && !replaceAll) {
     return failure(`old_str occurs ${count} times in ${path}; make it longer until it is unique, or set replace_all`);
   }
-  const written = session.write(path, encodeText(pieces.join(to)));
+  // Checked before the text is built: a short old_str and a long new_str can ask for gigabytes.
+  const chars = text.value.length + count * (to.length - from.length);
+  if (chars > FILE_BYTES_MAX) return refused({ reason: "file_too_large", path, bytes: chars, limit: FILE_BYTES_MAX });
+  const written = session.write(path, encodeText(text.value.replaceAll(from, () => to)));
   if (!written.ok) return refused(written.error);
   return success(`Replaced ${count} ${count === 1 ? "occurrence" : "occurrences"} in ${path}`);
+}
+
+function occurrences(text: string, part: string): number {
+  let count = 0;
+  for (let at = text.indexOf(part); at !== -1; at = text.indexOf(part, at + part.length)) count += 1;
+  return count;
 }
