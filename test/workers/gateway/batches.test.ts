@@ -36,6 +36,9 @@ async function settle(batchId: string, from: number, to: number): Promise<void> 
   await repository.systemSettle(claim.lease, settlements, NOW + 1);
 }
 
+/** `text()` warns about a media type it does not know. */
+const textOf = async (answer: Response) => new TextDecoder().decode(await answer.arrayBuffer());
+
 const BODY = { title: "Sums", subagent_type: "bash", items: [{ key: "a", prompt: "1+1" }] };
 
 it("B9: a new submission is 201, a repeated one 200; the key reaches the object, a bad one does not", async () => {
@@ -127,7 +130,7 @@ it("R55: an export of several pages is whole, in order, and read only as fast as
   };
   const answer = await ask(gatewayDeps({ batches: counting }), `/batches/${id}/results.jsonl`);
   expect(pages).toBe(0);
-  const lines = (await answer.text())
+  const lines = (await textOf(answer))
     .trimEnd()
     .split("\n")
     .map((line) => batchResultLineSchema.parse(JSON.parse(line)).key);

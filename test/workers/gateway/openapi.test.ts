@@ -56,7 +56,7 @@ describe.each(OPERATIONS.map(({ spec }) => ({ spec, name: `${spec.method.toUpper
     it("is described whole: summary, path parameters, query, body, answers and errors with schemas", () => {
       const found = entry(spec.method, spec.path);
       expect(found).toMatchObject({ operationId: spec.id, summary: spec.summary });
-      const inPath = [...spec.path.matchAll(/:(\w+)/g)].map((match) => match[1]).sort();
+      const inPath = [...spec.path.matchAll(/:(\w+)/g)].map((match) => match[1] ?? "").sort();
       const parameters = found?.parameters ?? [];
       expect(
         parameters
