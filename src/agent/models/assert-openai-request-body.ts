@@ -6,6 +6,7 @@ import { findToolViolation, ModelRequestError } from "./assert-model-request.ts"
 import {
   findRequestViolation,
   isPlainObject,
+  parseObject,
   type RequestCallShape,
   type RequestMessageShape,
 } from "./request-rules.ts";
@@ -55,20 +56,11 @@ function toCall(call: unknown): RequestCallShape {
   return {
     id: typeof fields.id === "string" ? fields.id : undefined,
     name: typeof called.name === "string" ? called.name : undefined,
-    args: parseJson(called.arguments),
+    args: typeof called.arguments === "string" ? parseObject(called.arguments) : undefined,
   };
 }
 
 function toTool(tool: unknown): { name: unknown; parameters: unknown } {
   const called = isPlainObject(tool) && isPlainObject(tool.function) ? tool.function : {};
   return { name: called.name, parameters: called.parameters };
-}
-
-function parseJson(text: unknown): unknown {
-  if (typeof text !== "string") return undefined;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

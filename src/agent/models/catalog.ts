@@ -1,10 +1,10 @@
 /**
  * The models an operator configured, by name. Owns which of them are usable (credentials present), which is the default,
- * and the check on every request. Built once an object, since its header gate counts the object's connections.
+ * and the check on every request. Built once an isolate.
  */
 import type { ModelConfig } from "../../config.ts";
 import { assertModelRequest } from "./assert-model-request.ts";
-import { gateHeaders } from "./header-gate.ts";
+import { HeaderGates } from "./header-gate.ts";
 import type { ChatModel, ModelCatalog } from "./model.ts";
 import { createOpenAiModel } from "./openai.ts";
 import { createScriptedModel, SCRIPTED_MODEL_NAME } from "./scripted.ts";
@@ -28,7 +28,7 @@ export interface ModelCatalogOptions {
   readonly fetch?: typeof fetch;
 }
 
-type GatedOptions = ModelCatalogOptions & { readonly fetch: typeof fetch };
+type GatedOptions = ModelCatalogOptions & { readonly fetch: typeof fetch; readonly gates: HeaderGates };
 
 /** Means the default, so it cannot name a model. */
 const INHERIT = "inherit";
@@ -37,8 +37,8 @@ const INHERIT = "inherit";
 export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
   const models = new Map<string, ChatModel>();
   // Called without a receiver: workerd refuses its global `fetch` as a method of another object.
-  const gated = gateHeaders(options.fetch ?? ((input, init) => fetch(input, init)));
-  for (const model of buildModels({ ...options, fetch: gated })) {
+  const send: typeof fetch = options.fetch ?? ((input, init) => fetch(input, init));
+  for (const model of buildModels({ ...options, fetch: send, gates: new HeaderGates() })) {
     if (models.has(model.name) || model.name === INHERIT) throw new Error(`models: the name "${model.name}" is taken`);
     models.set(model.name, model);
   }

@@ -5,7 +5,7 @@
  * Owns the reading and the bounds; the tools node answers an invalid call with an error result.
  */
 import type { ToolCall } from "@langchain/core/messages/tool";
-import { isPlainObject, MODEL_NAME_PATTERN } from "./request-rules.ts";
+import { MODEL_NAME_PATTERN, parseObject } from "./request-rules.ts";
 
 /** What stands in for a name no provider would take back. */
 export const UNKNOWN_TOOL_NAME = "unknown_tool";
@@ -56,15 +56,6 @@ function argumentsError(
   if (finishReason === "length") return "the arguments were cut by the output limit; send a shorter call";
   if (raw.trim() === "") return "the arguments are empty; send one JSON object, {} when there are none";
   return "the arguments are not one JSON object";
-}
-
-function parseObject(raw: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(raw);
-    return isPlainObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 /** At most `max` UTF-16 units, never ending in half of a surrogate pair (object SQL would store replacement characters). */

@@ -7,7 +7,7 @@
  */
 import { mintCallId } from "./call-id.ts";
 import { ModelFailure } from "./model.ts";
-import { isPlainObject } from "./request-rules.ts";
+import { isPlainObject, parseObject } from "./request-rules.ts";
 import { ToolCallAssembler } from "./tool-call-assembler.ts";
 
 /** A million tokens: more than any model writes at once, and an endless answer would fill the isolate. */
@@ -107,13 +107,8 @@ function textOf(content: unknown): string {
 }
 
 function parseEvent(data: string): Chunk {
-  let event: unknown;
-  try {
-    event = JSON.parse(data);
-  } catch {
-    event = undefined;
-  }
-  if (!isPlainObject(event)) throw new ModelFailure("stream_error", "the provider sent an event that is not JSON");
+  const event = parseObject(data);
+  if (!event) throw new ModelFailure("stream_error", "the provider sent an event that is not a JSON object");
   return event;
 }
 
@@ -126,9 +121,11 @@ function firstChoice(event: Chunk): Chunk | undefined {
 /** Long enough for any provider's sentence; a failure's text is shown and logged. */
 const ERROR_TEXT_CHARS_MAX = 500;
 
-/** `{ message, code }`, a bare string, or whatever else a proxy put there. */
-export function toStreamError(error: unknown): ModelFailure {
-  const fields = isPlainObject(error) ? error : {};
+/** `{ message, code }`, the same as JSON text or inside another `error`, a bare string, or whatever a proxy put there. */
+export function toStreamError(given: unknown): ModelFailure {
+  const error = typeof given === "string" ? (parseObject(given) ?? given) : given;
+  if (isPlainObject(error) && error.error) return toStreamError(error.error);
+  const fields = isPlainObject(error) ? error : { message: error };
   const text = typeof fields.message === "string" ? fields.message : JSON.stringify(error);
   const status = [fields.status, fields.code].map(Number).find((code) => code >= 400 && code <= 599);
   return new ModelFailure("stream_error", text.slice(0, ERROR_TEXT_CHARS_MAX), status === undefined ? {} : { status });

@@ -7,6 +7,7 @@ import type { AIMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { ChatOpenAICompletions } from "@langchain/openai";
 import { generateFromStream } from "./generate-from-stream.ts";
+import type { HeaderGates } from "./header-gate.ts";
 import type { ChatModel, ModelRequest, ToolSpec } from "./model.ts";
 import { OpenAiExchange } from "./openai-exchange.ts";
 import { OpenAiStreamNormaliser } from "./openai-stream-normaliser.ts";
@@ -29,6 +30,7 @@ export interface OpenAiModelOptions {
   readonly random: () => number;
   readonly now: () => number;
   readonly fetch: typeof fetch;
+  readonly gates: HeaderGates;
 }
 
 export function createOpenAiModel(options: OpenAiModelOptions): ChatModel {
@@ -46,7 +48,7 @@ async function generate(
 ): Promise<AIMessage> {
   const normaliser = new OpenAiStreamNormaliser({ messageId: options.newId(), random: options.random });
   const exchange = new OpenAiExchange({
-    fetch: options.fetch,
+    fetch: options.gates.wrap(options.fetch, gateScope(config)),
     idleMs: options.modelIdleMs,
     now: options.now,
     normaliser,
@@ -60,6 +62,12 @@ async function generate(
     config.signal?.throwIfAborted();
     throw exchange.failure ?? error;
   }
+}
+
+/** The object a request is made from: its thread. Requests without one (batch items) share a scope. */
+function gateScope(config: RunnableConfig): string {
+  const threadId: unknown = config.configurable?.thread_id;
+  return typeof threadId === "string" ? threadId : "";
 }
 
 function createAdapter(options: OpenAiModelOptions, exchange: OpenAiExchange): ChatOpenAICompletions {

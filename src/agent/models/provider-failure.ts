@@ -3,7 +3,7 @@
  */
 import { ModelFailure } from "./model.ts";
 import { toStreamError } from "./openai-stream-normaliser.ts";
-import { isPlainObject } from "./request-rules.ts";
+import { isPlainObject, parseObject } from "./request-rules.ts";
 
 /** Error bodies are sentences; some proxies send whole pages. */
 export const ERROR_BODY_BYTES_MAX = 4_096;
@@ -32,15 +32,6 @@ function messageOf(text: string): string {
   return isPlainObject(error) && typeof error.message === "string"
     ? error.message
     : text.slice(0, ERROR_TEXT_CHARS_MAX);
-}
-
-function parseObject(text: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isPlainObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 /** The first bytes of a body; the rest is cancelled unread. */

@@ -57,6 +57,16 @@ export function isPlainObject(value: unknown): value is Record<string, unknown> 
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** Text that is one JSON object, strictly; anything else is `undefined`. */
+export function parseObject(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isPlainObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** The first broken rule in message order, or `undefined` for a request every provider accepts. */
 export function findRequestViolation(messages: readonly RequestMessageShape[]): RequestViolation | undefined {
   const callIds = new Set<string>();

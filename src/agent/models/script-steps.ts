@@ -3,7 +3,7 @@
  * behind it. `delegate` and `batch` are sugar for calls of `task` and `batch_task`.
  */
 import { err, ok, type Result } from "../../domain/shared/result.ts";
-import { isPlainObject } from "./request-rules.ts";
+import { parseObject } from "./request-rules.ts";
 
 export type ScriptUsage = "counted" | "none" | { readonly input: number; readonly output: number };
 
@@ -99,8 +99,8 @@ function readCall(rest: string, line: ScriptLine): Result<ScriptStep, ScriptErro
   const [, tool = "", json = ""] = /^(\S+)\s*([\s\S]*)$/.exec(rest) ?? [];
   if (tool === "") return fault(line, "a call without a tool", CALL_FORM);
   if (line.body) return readCallWithText(tool, json, { line, body: line.body });
-  const args = parseJson(json === "" ? "{}" : json);
-  if (!isPlainObject(args)) return fault(line, "arguments that are not one JSON object", CALL_FORM);
+  const args = parseObject(json === "" ? "{}" : json);
+  if (!args) return fault(line, "arguments that are not one JSON object", CALL_FORM);
   return part({ kind: "call", tool, args, texts: {} });
 }
 
@@ -111,9 +111,8 @@ function readCallWithText(
   { line, body }: { line: ScriptLine; body: ScriptText },
 ): Result<ScriptStep, ScriptError> {
   const [, json = "", argument = ""] = /^([\s\S]*?)\s*([A-Za-z0-9_]+)$/.exec(rest) ?? [];
-  const args = parseJson(json === "" ? "{}" : json);
-  if (argument === "" || !isPlainObject(args))
-    return fault(line, "a here-document without an argument name", CALL_FORM);
+  const args = parseObject(json === "" ? "{}" : json);
+  if (argument === "" || !args) return fault(line, "a here-document without an argument name", CALL_FORM);
   return part({ kind: "call", tool, args, texts: { [argument]: body } });
 }
 
@@ -208,12 +207,4 @@ function readFail(rest: string, line: ScriptLine): Result<ScriptStep, ScriptErro
       retryAfterSeconds: seconds === undefined ? undefined : Number(seconds),
     },
   });
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -7,6 +7,7 @@ import { coalesceSystem, systemCoalescer } from "../../../src/agent/hooks/system
 import { assertModelRequest } from "../../../src/agent/models/assert-model-request.ts";
 import { assertOpenAiRequestBody } from "../../../src/agent/models/assert-openai-request-body.ts";
 import type { ModelRequest } from "../../../src/agent/models/model.ts";
+import { HeaderGates } from "../../../src/agent/models/header-gate.ts";
 import { createOpenAiModel } from "../../../src/agent/models/openai.ts";
 import { anyHistory, validHistory } from "../../support/message-arbitraries.ts";
 
@@ -63,6 +64,7 @@ describe("any stored history", () => {
       newId: () => "m",
       random: Math.random,
       now: Date.now,
+      gates: new HeaderGates(),
       fetch: (_url, init) => {
         bodies.push(JSON.parse(init?.body as string));
         const events =

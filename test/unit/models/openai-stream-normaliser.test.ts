@@ -118,8 +118,9 @@ describe("failures inside a 200", () => {
   it.each([
     ['{"error":{"message":"quota","code":"429"}}', "quota", 429],
     ['{"error":"overloaded"}', "overloaded", undefined],
-    ["not json", "not JSON", undefined],
-    ["[1]", "not JSON", undefined],
+    ['{"error":"{\\"error\\":{\\"message\\":\\"nested\\",\\"status\\":503}}"}', "nested", 503],
+    ["not json", "not a JSON object", undefined],
+    ["[1]", "not a JSON object", undefined],
   ])("%s", (data, message, status) => {
     expect(() => normaliser().push(data)).toThrow(expect.objectContaining({ reason: "stream_error", status }) as Error);
     expect(() => normaliser().push(data)).toThrow(message);

@@ -2,6 +2,7 @@ import { AIMessage, type AIMessageChunk, HumanMessage, SystemMessage, ToolMessag
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { CALL_ID_PATTERN } from "../../../src/agent/models/call-id.ts";
 import { type ChatModel, ModelFailure } from "../../../src/agent/models/model.ts";
+import { HeaderGates } from "../../../src/agent/models/header-gate.ts";
 import { createOpenAiModel } from "../../../src/agent/models/openai.ts";
 import { type ModelServer, startModelServer } from "../../support/model-server.ts";
 
@@ -20,6 +21,7 @@ beforeEach(async () => {
     newId: () => `m-${(ids += 1)}`,
     random: Math.random,
     now: Date.now,
+    gates: new HeaderGates(),
     fetch: (input, init) => fetch(input, init),
   });
 });

@@ -1,0 +1,123 @@
+import { HumanMessage } from "@langchain/core/messages";
+import { describe, expect, it } from "vitest";
+import { ModelFailure } from "../../../src/agent/models/model.ts";
+import { HeaderGates } from "../../../src/agent/models/header-gate.ts";
+import { createOpenAiModel } from "../../../src/agent/models/openai.ts";
+import { readRetryAfterMs } from "../../../src/agent/models/provider-failure.ts";
+
+const encode = new TextEncoder();
+const request = { messages: [new HumanMessage("hi")], tools: [] };
+
+const modelOver = (respond: () => Response, modelIdleMs = 60_000) =>
+  createOpenAiModel({
+    name: "openai",
+    apiKey: "k",
+    modelIdleMs,
+    newId: () => "m",
+    random: Math.random,
+    now: () => Date.parse("2026-01-01T00:00:00Z"),
+    gates: new HeaderGates(),
+    fetch: () => Promise.resolve(respond()),
+  });
+
+const streaming = (body: ConstructorParameters<typeof Response>[0]) =>
+  new Response(body, { headers: { "content-type": "text/event-stream" } });
+
+async function failureOf(respond: () => Response, modelIdleMs?: number): Promise<ModelFailure> {
+  const error: unknown = await modelOver(respond, modelIdleMs)
+    .generate(request, {})
+    .then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+  expect(error).toBeInstanceOf(ModelFailure);
+  return error as ModelFailure;
+}
+
+const text = (content: unknown, finish_reason: string | null = null) =>
+  `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason }] })}\n\n`;
+
+describe("a 200 that is no stream", () => {
+  it.each([
+    ['{"error":{"message":"out of credit","code":402}}', "out of credit", 402],
+    ['{"choices":[{"message":{"content":"whole"}}]}', "without an event stream", undefined],
+    ["<html>", "without an event stream", undefined],
+  ])("%s", async (body, message, status) => {
+    const failure = await failureOf(() => new Response(body, { headers: { "content-type": "application/json" } }));
+    expect(failure).toMatchObject({ reason: "stream_error", status });
+    expect(failure.message).toContain(message);
+  });
+});
+
+describe("an error status", () => {
+  it("shows the provider's words and not a whole page (P8)", async () => {
+    const page = `<html>${"x".repeat(100_000)}`;
+    expect((await failureOf(() => new Response(page, { status: 502 }))).message.length).toBeLessThan(600);
+    const failure = await failureOf(() => Response.json({ error: { message: "bad key" } }, { status: 401 }));
+    expect([failure.status, failure.message]).toEqual([401, "the provider answered 401: bad key"]);
+  });
+
+  it.each([
+    [{ "retry-after": "3" }, 3_000],
+    [{ "retry-after-ms": "250", "retry-after": "3" }, 250],
+    [{ "retry-after": "Thu, 01 Jan 2026 00:00:09 GMT" }, 9_000],
+    [{ "retry-after": "Wed, 31 Dec 2025 23:59:00 GMT" }, 0],
+    [{ "retry-after": "soon" }, undefined],
+    [{}, undefined],
+  ])("asks to wait by %j", (headers, expected) => {
+    const now = Date.parse("2026-01-01T00:00:00Z");
+    expect(readRetryAfterMs(new Headers(headers as Record<string, string>), now)).toBe(expected);
+  });
+});
+
+it("a whole answer stays one when the connection breaks behind its finish reason", async () => {
+  const frames = [text("done", "stop")];
+  const body = new ReadableStream<Uint8Array>({
+    pull: (controller) => {
+      const frame = frames.shift();
+      if (frame === undefined) controller.error(new Error("reset"));
+      else controller.enqueue(encode.encode(frame));
+    },
+  });
+  expect((await modelOver(() => streaming(body)).generate(request, {})).text).toBe("done");
+});
+
+it("a slow consumer is not taken for a silent provider", async () => {
+  const frames = text("one ") + text("two", "stop");
+  const callbacks = [{ awaitHandlers: true, handleLLMNewToken: () => new Promise<void>((go) => setTimeout(go, 60)) }];
+  const answer = await modelOver(() => streaming(frames), 20).generate(request, { callbacks });
+  expect(answer.text).toBe("one two");
+});
+
+it("an error event, a refusal and text given as blocks are read", async () => {
+  const failure = await failureOf(() => streaming("event: error\ndata: overloaded\n\n"));
+  expect([failure.reason, failure.message]).toEqual(["stream_error", "overloaded"]);
+  const refusal = 'data: {"choices":[{"index":0,"delta":{"refusal":"I will not."},"finish_reason":"stop"}]}\n\n';
+  expect((await modelOver(() => streaming(refusal)).generate(request, {})).text).toBe("I will not.");
+  const blocks = text([{ type: "text", text: "block" }], "stop");
+  expect((await modelOver(() => streaming(blocks)).generate(request, {})).text).toBe("block");
+});
+
+it("bounds an answer and an event without end (P8)", async () => {
+  const endless = (chunk: string) => () => {
+    const bytes = encode.encode(chunk);
+    return streaming(new ReadableStream<Uint8Array>({ pull: (controller) => controller.enqueue(bytes) }));
+  };
+  const long = "x".repeat(500_000);
+  expect((await failureOf(endless(text(long)))).message).toContain("characters");
+  expect((await failureOf(endless(`data: ${long}`))).message).toContain("bytes");
+});
+
+it("cancels the provider's body however the exchange ends", async () => {
+  for (const frame of ["data: not json\n\n", `${text("x", "stop")}data: [DONE]\n\n`, 'data: {"error":"no"}\n\n']) {
+    const { promise, resolve } = Promise.withResolvers<string>();
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => controller.enqueue(encode.encode(frame)),
+      cancel: () => resolve("cancelled"),
+    });
+    await modelOver(() => streaming(body))
+      .generate(request, {})
+      .catch(() => undefined);
+    expect(await promise).toBe("cancelled");
+  }
+});
