@@ -60,8 +60,8 @@ export class ThreadBatches implements AlarmSource {
     return this.#batches().nextDueAt();
   }
 
+  /** The pump looks into D1 before a grant ends: one whose lease lives on is extended, its slots stay taken. */
   async onAlarm(now: number): Promise<void> {
-    this.#context.admission.expireGrants(now);
     await this.#batches().onAlarm(now);
   }
 
