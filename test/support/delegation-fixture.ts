@@ -87,6 +87,7 @@ export function delegationFixture(options: DelegationFixtureOptions) {
     agentName: "lead",
     model,
     tools,
+    isParallel: true,
   });
   const saver = new MemorySaver();
   const graph = buildAgentGraph({

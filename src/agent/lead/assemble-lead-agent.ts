@@ -68,7 +68,7 @@ export function assembleLeadAgent(config: RunnableConfig, options: LeadAgentOpti
   invariant(model !== undefined, "the model catalogue is empty");
   const registry = new SubagentRegistry(deputy.subagents, options.allowedSubagents ?? null);
   const delegates = run.subagentEnabled && registry.names().length > 0;
-  const tools = leadTools(options, { config, model, registry, delegates });
+  const tools = leadTools(options, { config, model, registry, delegates, isParallel: run.limits.maxConcurrent > 1 });
   const hooks = leadHooks({ services, random }, delegates ? run.limits : undefined);
   const systemPrompt = renderLeadPrompt({
     instructions: deputy.agents.lead_instructions,
@@ -110,6 +110,7 @@ interface LeadParts {
   readonly model: ChatModel;
   readonly registry: SubagentRegistry;
   readonly delegates: boolean;
+  readonly isParallel: boolean;
 }
 
 /** The operator's allow and deny lists bind the lead, and its children through it. */
@@ -131,6 +132,7 @@ function leadTaskTool(options: LeadAgentOptions, parts: LeadParts, tools: readon
     agentName: LEAD_AGENT_NAME,
     model: parts.model,
     tools,
+    isParallel: parts.isParallel,
   });
 }
 

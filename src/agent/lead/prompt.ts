@@ -3,6 +3,7 @@
  * The guidance is benefit-based: direct work is the default. With a per-answer limit of 1 no parallel wording is left.
  */
 import type { DelegationLimits } from "../../domain/delegation/delegation-limit.ts";
+import { benefitRule } from "../subagents/delegation-policy.ts";
 import type { SubagentDefinition } from "../subagents/subagent-definition.ts";
 
 export interface LeadPromptParts {
@@ -56,7 +57,7 @@ result comes back as the result of the call; there is nothing to poll. Look at e
 result that is an error or capped is not a finding. Never delegate again what the ledger shows as done or under way.`;
 
 const POLICY_PARALLEL = `${COSTS}
-The benefit is latency (independent parts at the same time), a specialist's ability, or an isolated context for noisy work.
+${benefitRule(true)}
 NEVER dispatch in parallel what depends on another subagent's output or changes the same files. A bounded chain of steps
 that need each other may go to one subagent as a whole. Use the fewest subagents that help, with scopes that do not overlap.
 ${CONDUCT}
@@ -64,7 +65,7 @@ When there are more independent parts than one answer may start, start the first
 whether the next group is still worth it, and only then start it.`;
 
 const POLICY_SINGLE = `${COSTS}
-The benefit must be material: a specialist's ability, or an isolated context for noisy work.
+${benefitRule(false)}
 A bounded chain of steps that need each other may go to one subagent as a whole.
 ${CONDUCT}`;
 

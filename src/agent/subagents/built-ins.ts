@@ -3,6 +3,7 @@
  * A built-in name can never be taken by configuration. Frozen, so that resolution can only copy.
  */
 import { DELEGATION_TOOL_NAMES } from "./child-tools.ts";
+import { BENEFIT_CLAUSE } from "./delegation-policy.ts";
 import type { SubagentDefinition } from "./subagent-definition.ts";
 
 /** Tools that need a user or another agent on the other side; a child has neither. */
@@ -70,16 +71,11 @@ ${OUTPUT_FORMAT}
 
 ${WORKING_DIRECTORY}`;
 
-/** Said wherever a subagent is offered, so that the description, the tool and the lead prompt agree. */
-export const BENEFIT_RULE =
-  "Use it only when parallel latency, a specialist's ability or an isolated context clearly outweighs the cost of " +
-  "starting it, of discovering things twice and of putting the results together.";
-
 const GENERAL_PURPOSE: SubagentDefinition = Object.freeze({
   name: "general-purpose",
   description:
     "Carries out one self-contained job of several steps (explore, compute, edit, report) in its own context. " +
-    BENEFIT_RULE,
+    BENEFIT_CLAUSE,
   systemPrompt: GENERAL_PURPOSE_PROMPT,
   tools: null,
   disallowedTools: DENIED_TOOLS,
@@ -94,7 +90,7 @@ const BASH: SubagentDefinition = Object.freeze({
   name: "bash",
   description:
     "Command-line specialist for a long or noisy series of shell commands whose output would crowd your context. " +
-    `A routine git, build, test or deploy command is not enough reason: run it yourself. ${BENEFIT_RULE}`,
+    `A routine git, build, test or deploy command is not enough reason: run it yourself. ${BENEFIT_CLAUSE}`,
   systemPrompt: BASH_PROMPT,
   tools: ["bash", "ls", "read_file", "write_file", "str_replace"],
   disallowedTools: DENIED_TOOLS,

@@ -14,8 +14,8 @@ import type { AgentServices } from "../graph/agent-services.ts";
 import type { AgentHook } from "../hooks/hook.ts";
 import { mustEscape } from "../hooks/tool-errors.ts";
 import type { ChatModel, ModelCatalog } from "../models/model.ts";
-import { BENEFIT_RULE } from "../subagents/built-ins.ts";
 import { selectChildTools } from "../subagents/child-tools.ts";
+import { benefitRule, PARALLEL_CALLS_NOTE } from "../subagents/delegation-policy.ts";
 import type { SubagentExecutor } from "../subagents/executor.ts";
 import { CHILD_DEPTH_KEY, CHILD_TASK_KEY } from "../subagents/providers/spawn.ts";
 import type { SubagentRegistry } from "../subagents/registry.ts";
@@ -39,6 +39,8 @@ export interface TaskToolBinding {
   readonly model: ChatModel;
   /** Its tools, this one excepted. */
   readonly tools: readonly Tool[];
+  /** Whether one answer may hold several calls. */
+  readonly isParallel: boolean;
 }
 
 const parameters = z.object({
@@ -50,7 +52,7 @@ const parameters = z.object({
 export function createTaskTool(binding: TaskToolBinding): Tool {
   return {
     name: "task",
-    description: describeTask(binding.registry),
+    description: describeTask(binding),
     parameters,
     recovery: "safe",
     execute: async (args, runtime) => {
@@ -64,13 +66,13 @@ export function createTaskTool(binding: TaskToolBinding): Tool {
   };
 }
 
-function describeTask(registry: SubagentRegistry): string {
-  const types = registry.list().map((each) => `- ${each.name}: ${each.description}`);
+function describeTask({ registry, isParallel }: TaskToolBinding): string {
   return [
-    `Delegates one self-contained job to a subagent and returns its final message. ${BENEFIT_RULE}`,
-    "The result comes back as this call's result; there is nothing to poll. Several calls in one message run in parallel.",
+    `Delegates one self-contained job to a subagent and returns its final message. ${benefitRule(isParallel)}`,
+    "The result comes back as this call's result; there is nothing to poll.",
+    ...(isParallel ? [PARALLEL_CALLS_NOTE] : []),
     "Subagent types:",
-    ...types,
+    ...registry.list().map((each) => `- ${each.name}: ${each.description}`),
   ].join("\n");
 }
 
