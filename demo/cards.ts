@@ -36,7 +36,9 @@ export class Cards {
   take(payload: unknown): void {
     const event = payload as TaskEventLike;
     if (typeof event.type !== "string" || !event.type.startsWith("task_") || typeof event.task_id !== "string") return;
-    const card = this.#cards.get(event.task_id) ?? this.#open(event.task_id, String(event.description ?? "subagent"));
+    const card =
+      this.#cards.get(event.task_id) ??
+      this.#open(event.task_id, typeof event.description === "string" ? event.description : "subagent");
     if (event.type === "task_running") card.steps = Number(event.message_index ?? card.steps);
     card.tokens = event.usage?.total_tokens ?? card.tokens;
     if (event.type !== "task_started") card.status = event.type.slice("task_".length);

@@ -85,7 +85,7 @@ async function runBatch(url: string, threadId: string, scripted: boolean): Promi
     body: JSON.stringify(body),
   });
   if (created.status !== 201) throw new Error(`the batch was refused: ${await created.text()}`);
-  const { batch_id } = (await created.json()) as { batch_id: string };
+  const { batch_id }: { batch_id: string } = JSON.parse(await created.text());
   await followBatch(url, batch_id);
   const exported = await (await fetch(`${url}/batches/${batch_id}/results.jsonl`)).text();
   writeFileSync(RESULTS_PATH, exported);

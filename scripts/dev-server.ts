@@ -137,7 +137,7 @@ function writeVariables(stateDir: string, port: number, env: Readonly<Record<str
 
 async function answers(url: string, exited: Promise<number | null>, lines: readonly string[]): Promise<void> {
   let ended = false;
-  void exited.then(() => {
+  void exited.finally(() => {
     ended = true;
   });
   const deadline = Date.now() + READY_TIMEOUT_MS;

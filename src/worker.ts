@@ -6,12 +6,12 @@ import "./async-context.ts";
 import configuration from "../deputy.config.ts";
 import { version } from "../package.json";
 import { deployedGraphs } from "./agent/deployed-graphs.ts";
-import { childHooks } from "./agent/hooks/chains.ts";
 import { createModelCatalog } from "./agent/models/catalog.ts";
 import { spawnProvider } from "./agent/subagents/providers/spawn.ts";
 import { SubagentService } from "./agent/subagents/subagent-service.ts";
+import { systemTimers } from "./agent/subagents/timers.ts";
 import { workspaceTools } from "./agent/tools/workspace-tools.ts";
-import { threadObjectClass } from "./durable-objects/thread-object.ts";
+import { ThreadObjectBase } from "./durable-objects/thread-object.ts";
 import { type Env, readConfig } from "./env.ts";
 import { createGateway, type Gateway } from "./gateway/app.ts";
 import { D1BatchRepository } from "./platform/d1/batch-repository.ts";
@@ -20,6 +20,12 @@ import { D1ThreadSearch } from "./platform/d1/thread-search.ts";
 import { defaultAssistantId, newUuidV7 } from "./platform/identifiers.ts";
 import { DurableThreadDirectory } from "./platform/thread-directory.ts";
 import { LEAD_GRAPH_ID } from "./protocol/identifiers.ts";
+import { THREAD_RPC_VERSION } from "./protocol/thread-rpc.ts";
+import { agentItemRunner } from "./queue-consumers/agent-item-runner.ts";
+import { type BatchConsumerDeps, consumeBatchWakes } from "./queue-consumers/batch-items.ts";
+import { type BatchSweepDeps, sweepBatches } from "./queue-consumers/batch-sweep.ts";
+import { consumeDeadLetters } from "./queue-consumers/dead-letters.ts";
+import type { GrantReturn } from "./queue-consumers/item-runner.ts";
 
 const FEATURES = ["threads", "runs", "run_events", "files", "batches", "subagents"];
 
@@ -56,15 +62,19 @@ function compose(env: Env) {
 let composed: ReturnType<typeof compose> | undefined;
 const shared = (env: Env) => (composed ??= compose(env));
 
-export const ThreadObject = threadObjectClass((env) => ({
-  config: shared(env).config,
-  catalog: shared(env).catalog,
-  db: env.DB,
-  sendWake: (wake) => env.BATCH_WAKES.send(wake),
-  now: Date.now,
-  newId: newUuidV7,
-  report,
-}));
+export class ThreadObject extends ThreadObjectBase {
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env, {
+      config: shared(env).config,
+      catalog: shared(env).catalog,
+      db: env.DB,
+      sendWake: (wake) => env.BATCH_WAKES.send(wake),
+      now: Date.now,
+      newId: newUuidV7,
+      report,
+    });
+  }
+}
 
 let gateway: Gateway | undefined;
 
@@ -95,8 +105,58 @@ function gatewayFor(env: Env): Gateway {
   });
 }
 
+/** The object's address as the system has it: a consumer acts for the thread's owner. */
+const systemAddress = (owner: string, threadId: string) =>
+  ({ v: THREAD_RPC_VERSION, owner, thread_id: threadId, role: "user" }) as const;
+
+function grantsOf(env: Env): GrantReturn {
+  const threads = new DurableThreadDirectory(env.THREADS);
+  return {
+    async returnGrant({ owner, threadId, batchId, grantId }) {
+      const grant = { batch_id: batchId, grant_id: grantId };
+      await threads.stub(owner, threadId).returnGrant(systemAddress(owner, threadId), grant);
+    },
+  };
+}
+
+function consumerDeps(env: Env): BatchConsumerDeps {
+  const { config, models, tools, subagents } = shared(env);
+  const { lease_seconds, result_chars_max } = config.subagent_batches;
+  return {
+    rows: new D1BatchRepository(env.DB),
+    grants: grantsOf(env),
+    runner: agentItemRunner({ models, tools, subagents, random: Math.random, now: Date.now, newId: newUuidV7 }),
+    timers: systemTimers,
+    now: Date.now,
+    newId: newUuidV7,
+    leaseMs: lease_seconds * 1_000,
+    resultCharsMax: result_chars_max,
+    log: report,
+  };
+}
+
+function sweepDeps(env: Env): BatchSweepDeps {
+  const threads = new DurableThreadDirectory(env.THREADS);
+  return {
+    repository: new D1BatchRepository(env.DB),
+    async poke({ owner, threadId, batchIds }) {
+      await threads.stub(owner, threadId).pokeBatches(systemAddress(owner, threadId), batchIds);
+    },
+    now: Date.now,
+    log: report,
+  };
+}
+
+/** By the end of its name, so that every environment may prefix its queues. */
+const DEAD_LETTER_QUEUE = /dead-letters$/;
+
 export default {
   fetch: (request, env) => (gateway ??= gatewayFor(env)).fetch(request),
-  queue: async () => {},
-  scheduled: async () => {},
+  queue: (batch, env) =>
+    DEAD_LETTER_QUEUE.test(batch.queue)
+      ? consumeDeadLetters(batch, { grants: grantsOf(env), log: report })
+      : consumeBatchWakes(batch, consumerDeps(env)),
+  async scheduled(_controller, env) {
+    await sweepBatches(sweepDeps(env));
+  },
 } satisfies ExportedHandler<Env>;

@@ -62,7 +62,7 @@ function buildLead(options: DeployedGraphsOptions, config: RunnableConfig, bindi
     random: options.random,
   });
   return {
-    graph: graph as unknown as RunnableGraph,
+    graph,
     configurable: {},
     recursionLimit: recursionLimitFor(descriptor.maxTurns),
   };

@@ -2,6 +2,7 @@
 import type { BatchRefusal } from "../domain/batch/batch-refusal.ts";
 import type { BatchView } from "../domain/batch/batch.ts";
 import type { BatchDraft } from "../domain/batch/validate-batch.ts";
+import { unreachable } from "../domain/shared/assert.ts";
 import type { Batch, CreateBatchBody } from "../protocol/batches.ts";
 import type { ApiRefusal } from "../protocol/errors.ts";
 
@@ -47,5 +48,7 @@ export function toBatchRefusal(refusal: BatchRefusal): ApiRefusal {
       return { code: "invalid_request", message: refusal.message, details: { path: ["subagent_type"] } };
     case "batches_disabled":
       return { code: "forbidden", message: refusal.message };
+    default:
+      return unreachable(refusal);
   }
 }

@@ -9,6 +9,7 @@
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BuiltGraph } from "../agent/graph-catalog.ts";
 import { toWire } from "../agent/wire/to-wire.ts";
+import { unreachable } from "../domain/shared/assert.ts";
 import type { RunError, RunRecord } from "../platform/durable-storage/run-store.ts";
 import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
 import { cancelUnanswered } from "./cancel-unanswered.ts";
@@ -140,6 +141,8 @@ function toEnd(outcome: RunOutcome): Pick<RunRecord, "status" | "error" | "inter
       return { status: "interrupted", error: null, interrupts: null };
     case "failed":
       return { status: "error", error: outcome.error, interrupts: null };
+    default:
+      return unreachable(outcome);
   }
 }
 

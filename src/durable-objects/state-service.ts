@@ -70,7 +70,7 @@ export class StateService {
     if (!values.ok) return values;
     try {
       const updated = await graph.updateState(config, values.value, body.as_node);
-      return ok({ checkpoint: toRef(updated) as Record<string, unknown> });
+      return ok({ checkpoint: toRef(updated) });
     } catch (error) {
       if (error instanceof Error && error.name === "InvalidUpdateError") {
         return err({ code: "invalid_request", message: error.message });

@@ -141,14 +141,11 @@ export class ThreadBatches implements AlarmSource {
 }
 
 function snapshotRefusalMessage(refusal: SnapshotRefusal): string {
-  switch (refusal.reason) {
-    case "too_many_files":
-      return `files names ${refusal.count} files, the limit is ${refusal.limit}`;
-    case "snapshot_too_large":
-      return `files have ${refusal.bytes} bytes together, the limit is ${refusal.limit}`;
-    default:
-      return workspaceRefusalMessage(refusal);
+  if (refusal.reason === "too_many_files") return `files names ${refusal.count} files, the limit is ${refusal.limit}`;
+  if (refusal.reason === "snapshot_too_large") {
+    return `files have ${refusal.bytes} bytes together, the limit is ${refusal.limit}`;
   }
+  return workspaceRefusalMessage(refusal);
 }
 
 function toMessage(wake: Wake) {

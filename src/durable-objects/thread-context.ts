@@ -43,6 +43,8 @@ export interface ThreadObjectDeps {
   readonly newId: (notBefore?: number) => string;
   /** Where faults and refused writes are told; never shown to a client. */
   readonly report: (what: string, details: Readonly<Record<string, unknown>>) => void;
+  /** Is given every context as it is composed, so that a bench can read its meter. */
+  readonly observe?: (context: ThreadContext) => void;
 }
 
 export interface ThreadContextEvents {
@@ -99,6 +101,7 @@ export class ThreadContext {
       now: deps.now,
     });
     this.values = new ValuesCache((checkpointId) => this.#renderState(checkpointId));
+    deps.observe?.(this);
   }
 
   now(): number {

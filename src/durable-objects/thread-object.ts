@@ -19,185 +19,190 @@ import { ThreadRoutes } from "./thread-routes.ts";
 import { ThreadRuntime } from "./thread-runtime.ts";
 import { toRun } from "./run-view.ts";
 
-/** The class to export, with its dependencies bound by the composition root. */
-export function threadObjectClass(compose: (env: Env) => ThreadObjectDeps) {
-  return class ThreadObject extends DurableObject<Env> implements ThreadRpc {
-    #runtime: ThreadRuntime | undefined;
-    #woken: Promise<void> | undefined;
+/** `worker.ts` exports a subclass that only hands in the dependencies. */
+export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
+  readonly #deps: ThreadObjectDeps;
+  #runtime: ThreadRuntime | undefined;
+  #woken: Promise<void> | undefined;
 
-    override async fetch(request: Request): Promise<Response> {
-      const routes = new ThreadRoutes({
-        existing: (address) => this.#existing(address),
-        forRun: (address, command) => this.#forRun(address, command),
-      });
-      return routes.answer(request);
-    }
+  constructor(ctx: DurableObjectState, env: Env, deps: ThreadObjectDeps) {
+    super(ctx, env);
+    this.#deps = deps;
+  }
 
-    override async alarm(): Promise<void> {
-      const runtime = await this.#awake();
-      await runtime?.onAlarm();
-    }
+  override async fetch(request: Request): Promise<Response> {
+    const routes = new ThreadRoutes({
+      existing: (address) => this.#existing(address),
+      forRun: (address, command) => this.#forRun(address, command),
+    });
+    return routes.answer(request);
+  }
 
-    async createThread(address: ThreadAddress, body: CreateThreadBody): Promise<RpcResult<Thread>> {
-      const runtime = await this.#accepting();
-      return runtime.threads.create(address, body);
-    }
+  override async alarm(): Promise<void> {
+    const runtime = await this.#awake();
+    await runtime?.onAlarm();
+  }
 
-    async getThread(address: ThreadAddress): Promise<RpcResult<Thread>> {
-      return this.#on(address, (runtime) => runtime.threads.get());
-    }
+  async createThread(address: ThreadAddress, body: CreateThreadBody): Promise<RpcResult<Thread>> {
+    const runtime = await this.#accepting();
+    return runtime.threads.create(address, body);
+  }
 
-    async patchThread(address: ThreadAddress, metadata: Record<string, unknown>): Promise<RpcResult<Thread>> {
-      return this.#on(address, (runtime) => runtime.threads.patch(metadata));
-    }
+  async getThread(address: ThreadAddress): Promise<RpcResult<Thread>> {
+    return this.#on(address, (runtime) => runtime.threads.get());
+  }
 
-    async deleteThread(address: ThreadAddress): Promise<RpcResult<null>> {
-      return this.#on(address, async (runtime) => {
-        const deleted = await runtime.threads.delete();
-        this.#runtime = undefined;
-        this.#woken = undefined;
-        return deleted;
-      });
-    }
+  async patchThread(address: ThreadAddress, metadata: Record<string, unknown>): Promise<RpcResult<Thread>> {
+    return this.#on(address, (runtime) => runtime.threads.patch(metadata));
+  }
 
-    async getState(
-      address: ThreadAddress,
-      query: { checkpoint_id?: string; subgraphs?: boolean },
-    ): Promise<RpcResult<ThreadStateBody>> {
-      return this.#on(address, (runtime) => runtime.state.get(query));
-    }
+  async deleteThread(address: ThreadAddress): Promise<RpcResult<null>> {
+    return this.#on(address, async (runtime) => {
+      const deleted = await runtime.threads.delete();
+      this.#runtime = undefined;
+      this.#woken = undefined;
+      return deleted;
+    });
+  }
 
-    async updateState(
-      address: ThreadAddress,
-      body: UpdateStateBody,
-    ): Promise<RpcResult<{ checkpoint: Record<string, unknown> }>> {
-      return this.#on(address, (runtime) => runtime.state.update(body));
-    }
+  async getState(
+    address: ThreadAddress,
+    query: { checkpoint_id?: string; subgraphs?: boolean },
+  ): Promise<RpcResult<ThreadStateBody>> {
+    return this.#on(address, (runtime) => runtime.state.get(query));
+  }
 
-    async history(address: ThreadAddress, body: HistoryBody): Promise<RpcResult<ThreadStateBody[]>> {
-      return this.#on(address, (runtime) => runtime.state.history(body));
-    }
+  async updateState(
+    address: ThreadAddress,
+    body: UpdateStateBody,
+  ): Promise<RpcResult<{ checkpoint: Record<string, unknown> }>> {
+    return this.#on(address, (runtime) => runtime.state.update(body));
+  }
 
-    async createRun(address: ThreadAddress, command: RunCommand): Promise<RpcResult<Run>> {
-      const runtime = await this.#forRun(address, command);
-      if (runtime === undefined) return noThread(address);
-      const created = await runtime.runs.create(command);
-      await runtime.arm();
-      return this.#toRun(runtime, created);
-    }
+  async history(address: ThreadAddress, body: HistoryBody): Promise<RpcResult<ThreadStateBody[]>> {
+    return this.#on(address, (runtime) => runtime.state.history(body));
+  }
 
-    async listRuns(address: ThreadAddress, query: ListRunsQuery): Promise<RpcResult<Run[]>> {
-      return this.#on(address, async (runtime) =>
-        ok(runtime.runs.list(query).map((run) => toRun(run, runtime.context.threadId))),
-      );
-    }
+  async createRun(address: ThreadAddress, command: RunCommand): Promise<RpcResult<Run>> {
+    const runtime = await this.#forRun(address, command);
+    if (runtime === undefined) return noThread(address);
+    const created = await runtime.runs.create(command);
+    await runtime.arm();
+    return this.#toRun(runtime, created);
+  }
 
-    async getRun(address: ThreadAddress, runId: string): Promise<RpcResult<Run>> {
-      return this.#on(address, async (runtime) => this.#toRun(runtime, runtime.runs.find(runId)));
-    }
+  async listRuns(address: ThreadAddress, query: ListRunsQuery): Promise<RpcResult<Run[]>> {
+    return this.#on(address, async (runtime) =>
+      ok(runtime.runs.list(query).map((run) => toRun(run, runtime.context.threadId))),
+    );
+  }
 
-    async deleteRun(address: ThreadAddress, runId: string): Promise<RpcResult<null>> {
-      return this.#on(address, (runtime) => runtime.runs.delete(runId));
-    }
+  async getRun(address: ThreadAddress, runId: string): Promise<RpcResult<Run>> {
+    return this.#on(address, async (runtime) => this.#toRun(runtime, runtime.runs.find(runId)));
+  }
 
-    async cancelRun(address: ThreadAddress, runId: string, options: { wait: boolean }): Promise<RpcResult<null>> {
-      return this.#on(address, (runtime) => runtime.runs.cancel(runId, options));
-    }
+  async deleteRun(address: ThreadAddress, runId: string): Promise<RpcResult<null>> {
+    return this.#on(address, (runtime) => runtime.runs.delete(runId));
+  }
 
-    async cancelTask(address: ThreadAddress, runId: string, taskId: string): Promise<RpcResult<null>> {
-      return this.#on(address, async (runtime) => runtime.runs.cancelTask(runId, taskId));
-    }
+  async cancelRun(address: ThreadAddress, runId: string, options: { wait: boolean }): Promise<RpcResult<null>> {
+    return this.#on(address, (runtime) => runtime.runs.cancel(runId, options));
+  }
 
-    async flushEvents(address: ThreadAddress): Promise<RpcResult<null>> {
-      return this.#on(address, async (runtime) => {
-        await runtime.context.flush.flush();
-        return ok(null);
-      });
-    }
+  async cancelTask(address: ThreadAddress, runId: string, taskId: string): Promise<RpcResult<null>> {
+    return this.#on(address, async (runtime) => runtime.runs.cancelTask(runId, taskId));
+  }
 
-    async putFile(
-      address: ThreadAddress,
-      path: string,
-      bytes: Uint8Array,
-    ): Promise<RpcResult<{ path: string; size: number; created: boolean }>> {
-      return this.#on(address, async (runtime) => new ThreadFiles(runtime.context.workspace).put(path, bytes));
-    }
+  async flushEvents(address: ThreadAddress): Promise<RpcResult<null>> {
+    return this.#on(address, async (runtime) => {
+      await runtime.context.flush.flush();
+      return ok(null);
+    });
+  }
 
-    async getFile(address: ThreadAddress, path: string): Promise<RpcResult<FileContent>> {
-      return this.#on(address, async (runtime) => new ThreadFiles(runtime.context.workspace).get(path));
-    }
+  async putFile(
+    address: ThreadAddress,
+    path: string,
+    bytes: Uint8Array,
+  ): Promise<RpcResult<{ path: string; size: number; created: boolean }>> {
+    return this.#on(address, async (runtime) => new ThreadFiles(runtime.context.workspace).put(path, bytes));
+  }
 
-    async deleteFile(address: ThreadAddress, path: string): Promise<RpcResult<null>> {
-      return this.#on(address, async (runtime) => new ThreadFiles(runtime.context.workspace).delete(path));
-    }
+  async getFile(address: ThreadAddress, path: string): Promise<RpcResult<FileContent>> {
+    return this.#on(address, async (runtime) => new ThreadFiles(runtime.context.workspace).get(path));
+  }
 
-    async createBatch(
-      address: ThreadAddress,
-      body: CreateBatchBody,
-      submissionKey: string | null,
-    ): Promise<RpcResult<{ batch: Batch; created: boolean }>> {
-      return this.#on(address, (runtime) => runtime.batches.create(body, submissionKey));
-    }
+  async deleteFile(address: ThreadAddress, path: string): Promise<RpcResult<null>> {
+    return this.#on(address, async (runtime) => new ThreadFiles(runtime.context.workspace).delete(path));
+  }
 
-    async cancelBatch(address: ThreadAddress, batchId: string): Promise<RpcResult<Batch>> {
-      return this.#on(address, (runtime) => runtime.batches.cancel(batchId));
-    }
+  async createBatch(
+    address: ThreadAddress,
+    body: CreateBatchBody,
+    submissionKey: string | null,
+  ): Promise<RpcResult<{ batch: Batch; created: boolean }>> {
+    return this.#on(address, (runtime) => runtime.batches.create(body, submissionKey));
+  }
 
-    async returnGrant(address: ThreadAddress, grant: { grant_id: string; batch_id: string }): Promise<RpcResult<null>> {
-      return this.#on(address, (runtime) => runtime.batches.returnGrant(grant));
-    }
+  async cancelBatch(address: ThreadAddress, batchId: string): Promise<RpcResult<Batch>> {
+    return this.#on(address, (runtime) => runtime.batches.cancel(batchId));
+  }
 
-    /** Answers with the thread's runtime, or that there is no such thread. */
-    async #on<T>(
-      address: ThreadAddress,
-      act: (runtime: ThreadRuntime) => Promise<RpcResult<T>>,
-    ): Promise<RpcResult<T>> {
-      const runtime = await this.#existing(address);
-      return runtime === undefined ? noThread(address) : act(runtime);
-    }
+  async returnGrant(address: ThreadAddress, grant: { grant_id: string; batch_id: string }): Promise<RpcResult<null>> {
+    return this.#on(address, (runtime) => runtime.batches.returnGrant(grant));
+  }
 
-    async #existing(_address: ThreadAddress): Promise<ThreadRuntime | undefined> {
-      const runtime = await this.#awake();
-      return runtime?.threads.exists() === true ? runtime : undefined;
-    }
+  async pokeBatches(address: ThreadAddress, batchIds: readonly string[]): Promise<RpcResult<null>> {
+    return this.#on(address, (runtime) => runtime.batches.poke(batchIds));
+  }
 
-    /** The runtime of a thread that may not exist yet; storage gets its schema here. */
-    async #accepting(): Promise<ThreadRuntime> {
+  /** Answers with the thread's runtime, or that there is no such thread. */
+  async #on<T>(address: ThreadAddress, act: (runtime: ThreadRuntime) => Promise<RpcResult<T>>): Promise<RpcResult<T>> {
+    const runtime = await this.#existing(address);
+    return runtime === undefined ? noThread(address) : act(runtime);
+  }
+
+  async #existing(_address: ThreadAddress): Promise<ThreadRuntime | undefined> {
+    const runtime = await this.#awake();
+    return runtime?.threads.exists() === true ? runtime : undefined;
+  }
+
+  /** The runtime of a thread that may not exist yet; storage gets its schema here. */
+  async #accepting(): Promise<ThreadRuntime> {
+    ensureSchema(this.ctx.storage);
+    const runtime = await this.#awake();
+    return runtime ?? this.#start();
+  }
+
+  /** For a run: the thread must exist, or `if_not_exists` makes it. */
+  async #forRun(address: ThreadAddress, command: RunCommand): Promise<ThreadRuntime | undefined> {
+    const existing = await this.#existing(address);
+    if (existing !== undefined || command.body.if_not_exists !== "create") return existing;
+    const runtime = await this.#accepting();
+    if (!runtime.threads.exists()) runtime.threads.insert(address, {});
+    return runtime;
+  }
+
+  /** `undefined` while the object has no schema: then there is nothing to wake. */
+  async #awake(): Promise<ThreadRuntime | undefined> {
+    if (this.#runtime === undefined && !hasSchema(this.ctx.storage)) return undefined;
+    const runtime = this.#start();
+    this.#woken ??= runtime.wake();
+    await this.#woken;
+    return runtime;
+  }
+
+  #start(): ThreadRuntime {
+    if (this.#runtime === undefined) {
       ensureSchema(this.ctx.storage);
-      const runtime = await this.#awake();
-      return runtime ?? this.#start();
+      this.#runtime = new ThreadRuntime(this.ctx.storage, this.#deps);
     }
+    return this.#runtime;
+  }
 
-    /** For a run: the thread must exist, or `if_not_exists` makes it. */
-    async #forRun(address: ThreadAddress, command: RunCommand): Promise<ThreadRuntime | undefined> {
-      const existing = await this.#existing(address);
-      if (existing !== undefined || command.body.if_not_exists !== "create") return existing;
-      const runtime = await this.#accepting();
-      if (!runtime.threads.exists()) runtime.threads.insert(address, {});
-      return runtime;
-    }
-
-    /** `undefined` while the object has no schema: then there is nothing to wake. */
-    async #awake(): Promise<ThreadRuntime | undefined> {
-      if (this.#runtime === undefined && !hasSchema(this.ctx.storage)) return undefined;
-      const runtime = this.#start();
-      this.#woken ??= runtime.wake();
-      await this.#woken;
-      return runtime;
-    }
-
-    #start(): ThreadRuntime {
-      if (this.#runtime === undefined) {
-        ensureSchema(this.ctx.storage);
-        this.#runtime = new ThreadRuntime(this.ctx.storage, compose(this.env));
-      }
-      return this.#runtime;
-    }
-
-    #toRun(runtime: ThreadRuntime, result: RpcResult<RunRecord>): RpcResult<Run> {
-      return result.ok ? ok(toRun(result.value, runtime.context.threadId)) : result;
-    }
-  };
+  #toRun(runtime: ThreadRuntime, result: RpcResult<RunRecord>): RpcResult<Run> {
+    return result.ok ? ok(toRun(result.value, runtime.context.threadId)) : result;
+  }
 }
 
 function noThread(address: ThreadAddress): RpcResult<never> {

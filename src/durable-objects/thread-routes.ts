@@ -25,7 +25,7 @@ export class ThreadRoutes {
     const url = new URL(request.url);
     const [, runs, runId, action] = url.pathname.split("/");
     if (request.method === "POST" && runs === "runs" && (runId === "stream" || runId === "wait")) {
-      return this.#start(address, (await request.json()) as RunCommand, runId);
+      return this.#start(address, await request.json<RunCommand>(), runId);
     }
     if (
       request.method === "GET" &&

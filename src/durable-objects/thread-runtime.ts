@@ -49,7 +49,9 @@ export class ThreadRuntime {
     this.#pruning = new CheckpointPruning(this.context);
     const { frames_ttl_seconds } = deps.config.runtime;
     this.#expiry = new FrameExpiry(this.context.frames, this.context.runs, frames_ttl_seconds * 1_000);
-    this.#alarm = new ObjectAlarm(storage, [this.#keepAlive(), this.context.flush, this.#expiry, this.batches]);
+    this.#alarm = new ObjectAlarm(storage, [this.#keepAlive(), this.context.flush, this.#expiry, this.batches], () => {
+      this.context.meter.bill("alarm", 1);
+    });
   }
 
   /** Called on every wake before anything else is served: a run that died with the last wake goes on. */

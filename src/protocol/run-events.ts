@@ -38,10 +38,10 @@ export const runEventRowSchema = z
 export type RunEventRow = z.infer<typeof runEventRowSchema>;
 
 /** A run's page: large enough for a card's whole history, small enough to hold in memory. */
-export const EVENTS_LIMIT_MAX = 2_000;
-export const EVENTS_LIMIT_DEFAULT = 500;
-export const MESSAGES_LIMIT_MAX = 200;
-export const MESSAGES_LIMIT_DEFAULT = 50;
+const EVENTS_LIMIT_MAX = 2_000;
+const EVENTS_LIMIT_DEFAULT = 500;
+const MESSAGES_LIMIT_MAX = 200;
+const MESSAGES_LIMIT_DEFAULT = 50;
 /** More types than exist, so that any real filter fits. */
 const EVENT_TYPES_MAX = 64;
 

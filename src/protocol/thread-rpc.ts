@@ -84,4 +84,6 @@ export interface ThreadRpc {
   cancelBatch(address: ThreadAddress, batchId: string): Promise<RpcResult<Batch>>;
   /** A consumer gives back its grant at the end of a group; the object grants on. */
   returnGrant(address: ThreadAddress, grant: { grant_id: string; batch_id: string }): Promise<RpcResult<null>>;
+  /** The cron found these batches unmoved for long. */
+  pokeBatches(address: ThreadAddress, batchIds: readonly string[]): Promise<RpcResult<null>>;
 }

@@ -18,29 +18,24 @@ export function toWireMessage(message: BaseMessage): WireMessage {
     additional_kwargs: message.additional_kwargs,
     response_metadata: message.response_metadata,
   };
-  switch (message.getType()) {
-    case "ai": {
-      const { tool_calls, invalid_tool_calls, usage_metadata, tool_call_chunks } = message as AIMessage & AIMessageChunk;
-      return {
-        ...base,
-        tool_calls: tool_calls ?? [],
-        invalid_tool_calls: invalid_tool_calls ?? [],
-        ...(tool_call_chunks === undefined ? {} : { tool_call_chunks }),
-        ...(usage_metadata === undefined ? {} : { usage_metadata }),
-      };
-    }
-    case "tool": {
-      const { tool_call_id, status, artifact } = message as ToolMessage;
-      return {
-        ...base,
-        tool_call_id,
-        status: status ?? "success",
-        ...(artifact === undefined ? {} : { artifact: toWire(artifact) }),
-      };
-    }
-    default:
-      return base;
+  if (message.getType() === "ai") {
+    const { tool_calls, invalid_tool_calls, usage_metadata, tool_call_chunks } = message as AIMessage & AIMessageChunk;
+    return {
+      ...base,
+      tool_calls: tool_calls ?? [],
+      invalid_tool_calls: invalid_tool_calls ?? [],
+      ...(tool_call_chunks === undefined ? {} : { tool_call_chunks }),
+      ...(usage_metadata === undefined ? {} : { usage_metadata }),
+    };
   }
+  if (message.getType() !== "tool") return base;
+  const { tool_call_id, status, artifact } = message as ToolMessage;
+  return {
+    ...base,
+    tool_call_id,
+    status: status ?? "success",
+    ...(artifact === undefined ? {} : { artifact: toWire(artifact) }),
+  };
 }
 
 /** Any channel value, update or custom payload as plain JSON data. */
@@ -59,7 +54,9 @@ export function toWireValues(values: unknown): Record<string, unknown> {
   if (values === null || typeof values !== "object") return {};
   return Object.fromEntries(
     Object.entries(values)
-      .filter(([channel, value]) => !HIDDEN_CHANNELS.has(channel) && !channel.startsWith("__pregel") && value !== undefined)
+      .filter(
+        ([channel, value]) => !HIDDEN_CHANNELS.has(channel) && !channel.startsWith("__pregel") && value !== undefined,
+      )
       .map(([channel, value]) => [channel, toWire(value)]),
   );
 }

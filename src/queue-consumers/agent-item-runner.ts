@@ -1,0 +1,81 @@
+/**
+ * Runs a batch item with a subagent: a scratch workspace over the batch's files, the definition snapshotted at submit,
+ * no checkpointer, because the unit of redo is the item. Owns the translation of a child's end into an item's outcome.
+ */
+import { Buffer } from "node:buffer";
+import { childHooks } from "../agent/hooks/chains.ts";
+import type { ModelCatalog } from "../agent/models/model.ts";
+import { type BatchChildOutcome, runBatchChild } from "../agent/subagents/batch-child.ts";
+import type { SubagentDefinition } from "../agent/subagents/subagent-definition.ts";
+import type { SubagentService } from "../agent/subagents/subagent-service.ts";
+import { OUTPUTS_DIRECTORY, ScratchWorkspace } from "../agent/tools/scratch-workspace.ts";
+import type { Tool } from "../agent/tools/tool.ts";
+import type { ItemOutputs } from "../domain/batch/batch.ts";
+import type { BatchItemOutcome } from "../domain/batch/item-settlement.ts";
+import type { BatchItemRunner, ItemSetting, RunnableItem } from "./item-runner.ts";
+
+export interface AgentItemRunnerParts {
+  readonly models: ModelCatalog;
+  readonly tools: readonly Tool[];
+  readonly subagents: SubagentService;
+  readonly random: () => number;
+  readonly now: () => number;
+  readonly newId: () => string;
+}
+
+export function agentItemRunner(parts: AgentItemRunnerParts): BatchItemRunner {
+  return { run: (item, setting, signal) => runItem(parts, { item, setting, signal }) };
+}
+
+async function runItem(
+  parts: AgentItemRunnerParts,
+  { item, setting, signal }: { item: RunnableItem; setting: ItemSetting; signal: AbortSignal },
+): Promise<BatchItemOutcome> {
+  const { now, newId, random, models, tools } = parts;
+  const scratch = new ScratchWorkspace({ files: setting.files, now });
+  const services = { workspace: scratch, toolAttempt: () => item.attempt, newId, now };
+  const taskId = `${item.batchId}:${item.ordinal}`;
+  const ended = await runBatchChild({
+    taskId,
+    definition: setting.definition as SubagentDefinition,
+    prompt: item.prompt,
+    models,
+    tools,
+    hooks: childHooks({ services, random }),
+    services,
+    service: parts.subagents,
+    signal,
+    timeoutMs: setting.timeoutMs,
+    config: { metadata: { batch_id: item.batchId, item_key: item.key, attempt: item.attempt } },
+  });
+  return toOutcome(ended, signal, () => readOutputs(scratch));
+}
+
+function toOutcome(ended: BatchChildOutcome, signal: AbortSignal, outputs: () => ItemOutputs | null): BatchItemOutcome {
+  if (signal.aborted) return { kind: "aborted" };
+  const { status, result, error, usage } = ended;
+  if (status !== "completed") return { kind: "failed", error: `${status}: ${error ?? "no reason given"}` };
+  const tokens = usage && {
+    inputTokens: usage.input_tokens,
+    outputTokens: usage.output_tokens,
+    totalTokens: usage.total_tokens,
+  };
+  return { kind: "completed", result: result ?? "", usage: tokens, outputs: outputs() };
+}
+
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+function readOutputs(scratch: ScratchWorkspace): ItemOutputs | null {
+  const files = scratch.outputs();
+  if (files.length === 0) return null;
+  const named = files.map(({ path, bytes }) => [path.slice(OUTPUTS_DIRECTORY.length + 1), toText(bytes)] as const);
+  return Object.fromEntries(named);
+}
+
+function toText(bytes: Uint8Array): string {
+  try {
+    return decoder.decode(bytes);
+  } catch {
+    return Buffer.from(bytes).toString("base64");
+  }
+}
