@@ -28,6 +28,10 @@ class LabelMeter {
   #rowsWritten = 0;
   #recent: SqlStorageCursor<SqlRow>[] = [];
 
+  bill(rowsWritten: number): void {
+    this.#rowsWritten += rowsWritten;
+  }
+
   count(cursor: SqlStorageCursor<SqlRow>): void {
     this.#statements += 1;
     this.#recent.push(cursor);
@@ -65,6 +69,11 @@ export class MeteredSql {
         return cursor;
       },
     };
+  }
+
+  /** Rows billed without a cursor to count them: `setAlarm` is one. */
+  bill(label: string, rowsWritten: number): void {
+    this.#meterOf(label).bill(rowsWritten);
   }
 
   /** Counts since the start or the last `reset`, by label. */
