@@ -4,7 +4,7 @@
  */
 import { MemorySaver } from "@langchain/langgraph";
 import { parseDeputyConfig, type DeputyConfigInput } from "../../src/config.ts";
-import { assembleLeadAgent } from "../../src/agent/lead/assemble-lead-agent.ts";
+import { assembleLeadAgent, type LeadAgentOptions } from "../../src/agent/lead/assemble-lead-agent.ts";
 import { createModelCatalog } from "../../src/agent/models/catalog.ts";
 import { AdmissionController } from "../../src/agent/subagents/admission-controller.ts";
 import { memoryJournal } from "../../src/agent/subagents/delegation-journal.ts";
@@ -66,7 +66,7 @@ export function leadFixture(options: LeadFixtureOptions = {}) {
     configurable,
     ...(options.recursionLimit === undefined ? {} : { recursionLimit: options.recursionLimit }),
   };
-  const agent = assembleLeadAgent(config, {
+  const parts: LeadAgentOptions = {
     deputy,
     models,
     tools: workspaceTools(),
@@ -79,6 +79,6 @@ export function leadFixture(options: LeadFixtureOptions = {}) {
     timers,
     ...(batches === undefined ? {} : { batches }),
     ...(allowedSubagents === undefined ? {} : { allowedSubagents }),
-  });
-  return { ...agent, admission, services, config };
+  };
+  return { ...assembleLeadAgent(config, parts), admission, services, config, options: parts };
 }

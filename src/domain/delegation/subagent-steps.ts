@@ -6,6 +6,7 @@
 import { err, ok, type Result } from "../shared/result.ts";
 import { exceedsCodePoints, firstCodePoints } from "./bounded-text.ts";
 import { parseDelegationKwargs } from "./delegation-result.ts";
+import type { ProducedSubagentStatus } from "./status-contract.ts";
 
 /** Text, arguments of one call, result and error of the log; the same cap holds for live frames. */
 export const STEP_CHARS_MAX = 8_192;
@@ -71,7 +72,7 @@ export function toSubagentStart(taskId: string, description: string | null): Sub
 
 export interface SubagentEnd {
   readonly task_id: string;
-  readonly status: "completed" | "failed" | "cancelled" | "timed_out";
+  readonly status: ProducedSubagentStatus;
   readonly model_name?: string;
   readonly usage?: unknown;
   readonly result?: string;

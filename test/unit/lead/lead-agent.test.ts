@@ -1,5 +1,6 @@
 import { HumanMessage } from "@langchain/core/messages";
 import { describe, expect, test } from "vitest";
+import { makeLeadAgent } from "../../../src/agent/lead/assemble-lead-agent.ts";
 import type { ModelRequest } from "../../../src/agent/models/model.ts";
 import type { ThreadState } from "../../../src/agent/thread-state/thread-state.ts";
 import { catalogOf, ReplyModel, textAnswer } from "../../support/reply-model.ts";
@@ -60,6 +61,14 @@ describe("the assembled lead", () => {
       limits: { maxConcurrent: 3, maxTotal: 6 },
       maxTurns: 100,
     });
+  });
+
+  test("makeLeadAgent gives the bare graph of the same assembly", async () => {
+    const { config, options } = leadFixture();
+    const graph = makeLeadAgent(config, options);
+    const input = { messages: [new HumanMessage({ id: "h1", content: "@ say plain" })] };
+    const state = (await graph.invoke(input, config)) as unknown as ThreadState;
+    expect(state.messages.at(-1)?.text).toBe("plain");
   });
 
   test("a run's options are clamped to what the deployment can do", () => {
