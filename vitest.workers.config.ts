@@ -1,8 +1,21 @@
 import { cloudflareTest, readD1Migrations } from "@cloudflare/vitest-plugin";
 import { defineProject } from "vitest/config";
 
+/**
+ * Every further test file is sent all modules at once, and workerd refuses a message past 32 MiB. Source maps of
+ * packages are most of it.
+ */
+const withoutPackageSourceMaps = {
+  name: "without-package-source-maps",
+  enforce: "post" as const,
+  transform(code: string, id: string) {
+    return id.includes("/node_modules/") ? { code, map: { mappings: "" } } : undefined;
+  },
+};
+
 export default defineProject({
   plugins: [
+    withoutPackageSourceMaps,
     cloudflareTest(async () => ({
       wrangler: { configPath: "./wrangler.toml" },
       miniflare: {

@@ -1,5 +1,6 @@
 /**
- * Keeps the checkpoints of the last `checkpoint_runs_kept` runs. An older run's checkpoints go when a newer run ends.
+ * Keeps the checkpoints of the last `checkpoint_runs_kept` runs. An older run's checkpoints go when a newer run ends, and
+ * its frames with them: a `values` frame is a reference to a checkpoint, and would replay as an empty state.
  */
 import { deltaFoldsOf } from "../agent/thread-state/delta-folds.ts";
 import { CheckpointRetention, decideKeepFrom } from "../platform/durable-storage/checkpoint-retention.ts";
@@ -25,6 +26,16 @@ export class CheckpointPruning {
       sql: this.#context.meter.labelled("pruning"),
     });
     const pruned = await retention.pruneBefore(this.#context.threadId, keepFrom);
-    if (!pruned.ok) this.#context.deps.report("checkpoints were not pruned", { ...pruned.error });
+    if (pruned.ok) this.#expireFrames(kept);
+    else this.#context.deps.report("checkpoints were not pruned", { ...pruned.error });
+  }
+
+  #expireFrames(kept: number): void {
+    const { frames, runs } = this.#context;
+    const [oldestKept] = runs.list({ limit: 1, offset: kept - 1 });
+    if (oldestKept === undefined) return;
+    for (let oldest = frames.oldestRun(); oldest !== undefined && oldest < oldestKept.runId; oldest = frames.oldestRun()) {
+      frames.expire(oldest);
+    }
   }
 }

@@ -120,7 +120,8 @@ export class RunDriver {
 
   #commitEnd(run: RunRecord, outcome: RunOutcome, live: LiveRun): void {
     const stored = this.#context.runs.find(run.runId) ?? run;
-    const ended: RunRecord = { ...stored, ...toEnd(outcome), updatedAt: this.#context.now() };
+    const finalCheckpointId = this.#context.headCheckpointId();
+    const ended: RunRecord = { ...stored, ...toEnd(outcome), finalCheckpointId, updatedAt: this.#context.now() };
     if (outcome.kind === "failed") live.frames.append("error", JSON.stringify(outcome.error));
     this.#context.storage.transactionSync(() => {
       live.frames.flush();

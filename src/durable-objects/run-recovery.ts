@@ -24,7 +24,13 @@ export class RunRecovery {
 
   async recover(): Promise<void> {
     for (const run of this.#context.runs.active()) {
-      if (this.#context.live.get(run.runId) === undefined) await this.#recoverRun(run);
+      if (this.#context.live.get(run.runId) !== undefined) continue;
+      try {
+        await this.#recoverRun(run);
+      } catch (fault) {
+        // The object stays usable; the next alarm tries again.
+        this.#context.onFault(fault);
+      }
     }
   }
 
@@ -37,7 +43,7 @@ export class RunRecovery {
         baseCheckpointId: run.baseCheckpointId,
         recovery: run.recovery,
       },
-      headCheckpointId: await this.#context.headCheckpointId(),
+      headCheckpointId: this.#context.headCheckpointId(),
       budget: { attemptsMax: recovery_attempts, noProgressMs: recovery_no_progress_seconds * 1_000 },
       now: this.#context.now(),
     });
@@ -81,7 +87,13 @@ export class RunRecovery {
 
   async #end(run: RunRecord, end: { status: "interrupted" | "error"; error?: RunRecord["error"] }): Promise<void> {
     if (run.graphId === LEAD_GRAPH_ID) await cancelUnanswered(this.#context, run, await this.#context.stateGraph());
-    const ended: RunRecord = { ...run, status: end.status, error: end.error ?? null, updatedAt: this.#context.now() };
+    const ended: RunRecord = {
+      ...run,
+      status: end.status,
+      error: end.error ?? null,
+      finalCheckpointId: this.#context.headCheckpointId(),
+      updatedAt: this.#context.now(),
+    };
     this.#context.storage.transactionSync(() => {
       this.#context.runs.save(ended);
       this.#context.outbox.append([runEnded(ended)], { now: ended.updatedAt });

@@ -13,7 +13,7 @@ import type { ApiRefusal, RpcResult } from "../protocol/errors.ts";
 import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
 import type { RunEventDraft } from "../protocol/run-events.ts";
 import type { ListRunsQuery } from "../protocol/runs.ts";
-import type { RunCommand } from "../protocol/thread-rpc.ts";
+import type { RunCommand, ThreadAddress } from "../protocol/thread-rpc.ts";
 import type { RunDriver, RunStart } from "./run-driver.ts";
 import { prepareLeadInput, restoreLeadInput } from "./run-input.ts";
 import { initialReservation, type ThreadContext } from "./thread-context.ts";
@@ -23,6 +23,8 @@ import { messageEvent, runStarted } from "./thread-log.ts";
 const RUN_COMMAND_CHARS_MAX = 1_500_000;
 
 interface PreparedRun {
+  /** Set when the thread is made with the run. */
+  readonly newThread: ThreadAddress | undefined;
   readonly command: RunCommand;
   readonly events: (runId: string) => RunEventDraft[];
   readonly baseCheckpointId: string | null;
@@ -37,19 +39,24 @@ export class RunService {
     this.#driver = driver;
   }
 
-  /** Accepts and starts a run. Nothing is stored when it is refused. */
-  async create(command: RunCommand): Promise<RpcResult<RunRecord>> {
+  /**
+   * Accepts and starts a run. Nothing is stored when it is refused. `newThread` is the thread to make with it, in the
+   * same transaction.
+   */
+  async create(command: RunCommand, newThread?: ThreadAddress): Promise<RpcResult<RunRecord>> {
     if (!this.#context.deps.catalog.has(command.graph_id)) {
       return err({ code: "not_found", message: `no graph '${command.graph_id}'` });
     }
     const busy = this.#refusedStart();
     if (busy !== undefined) return err(busy);
-    const prepared = await this.#prepare(command);
+    const prepared = await this.#prepare(command, newThread);
     if (!prepared.ok) return prepared;
     if (JSON.stringify(prepared.value.command).length > RUN_COMMAND_CHARS_MAX) {
       return err({ code: "too_large", message: `a run's body may hold ${RUN_COMMAND_CHARS_MAX} characters` });
     }
     const accepted = this.#accept(prepared.value);
+    // The state moved while it was read: what was checked against it is checked again.
+    if (accepted === "state_moved") return this.create(command, newThread);
     if (!accepted.ok) return accepted;
     this.#start(accepted.value, this.#startOf(accepted.value));
     return accepted;
@@ -125,7 +132,7 @@ export class RunService {
     return { kind: "input", input: run.graphId === LEAD_GRAPH_ID ? restoreLeadInput(input) : input };
   }
 
-  async #prepare(command: RunCommand): Promise<RpcResult<PreparedRun>> {
+  async #prepare(command: RunCommand, newThread: ThreadAddress | undefined): Promise<RpcResult<PreparedRun>> {
     const { input } = command.body;
     const state = await this.#headState(command.graph_id);
     const baseCheckpointId = state.checkpointId;
@@ -137,12 +144,13 @@ export class RunService {
           details: { path: ["input"] },
         });
       }
-      return ok({ command, events: () => [], baseCheckpointId });
+      return ok({ newThread, command, events: () => [], baseCheckpointId });
     }
     const prepared = prepareLeadInput(state.values.messages ?? [], input, () => this.#context.newId());
     if (!prepared.ok) return prepared;
     const { values, messages } = prepared.value;
     return ok({
+      newThread,
       command: { ...command, body: { ...command.body, input: values } },
       events: (runId) => messages.flatMap((message) => messageEvent(runId, message) ?? []),
       baseCheckpointId,
@@ -151,8 +159,7 @@ export class RunService {
 
   /** The state a run would start from. Only `lead_agent` reads it before acceptance. */
   async #headState(graphId: string): Promise<{ values: ThreadState; checkpointId: string | null }> {
-    if (graphId !== LEAD_GRAPH_ID)
-      return { values: { messages: [] }, checkpointId: await this.#context.headCheckpointId() };
+    if (graphId !== LEAD_GRAPH_ID) return { values: { messages: [] }, checkpointId: this.#context.headCheckpointId() };
     const { graph, configurable } = await this.#context.stateGraph();
     const snapshot = await graph.getState({ configurable });
     const config: RunnableConfig = snapshot.config;
@@ -170,16 +177,26 @@ export class RunService {
     };
   }
 
-  #accept(prepared: PreparedRun): RpcResult<RunRecord> {
+  #accept(prepared: PreparedRun): RpcResult<RunRecord> | "state_moved" {
     return this.#context.storage.transactionSync(() => {
       // Asked again here: another create may have been accepted while this one read the state.
       const busy = this.#refusedStart();
       if (busy !== undefined) return err(busy);
+      if (this.#context.headCheckpointId() !== prepared.baseCheckpointId) return "state_moved";
+      if (prepared.newThread !== undefined && this.#context.threads.load() === undefined) {
+        this.#insertThread(prepared.newThread);
+      }
       const run = this.#toRecord(prepared);
       this.#context.runs.save(run);
       this.#context.outbox.append([runStarted(run), ...prepared.events(run.runId)], { now: run.createdAt });
       return ok(run);
     });
+  }
+
+  #insertThread({ owner, thread_id: threadId }: ThreadAddress): void {
+    const now = this.#context.now();
+    this.#context.threads.save({ owner, threadId, metadata: {}, createdAt: now, updatedAt: now, epoch: 0 });
+    this.#context.outbox.append([], { now, threadChanged: true });
   }
 
   /** Run ids order the thread's runs, so a new one is later than the newest whatever the clock did meanwhile. */
@@ -196,6 +213,7 @@ export class RunService {
       graphId: command.graph_id,
       command,
       baseCheckpointId,
+      finalCheckpointId: null,
       cancelRequested: false,
       attempt: 1,
       recovery: { attempts: 0, headCheckpointId: baseCheckpointId, progressAt: now },

@@ -74,9 +74,16 @@ export class RunStreams {
   async #finalValues(runId: string): Promise<string> {
     const run = this.#context.runs.find(runId);
     if (run?.error) return JSON.stringify({ __error__: run.error });
-    const values = await this.#context.renderHead();
+    const values = await this.#valuesAfter(run);
     if (!run?.interrupts) return values;
     return JSON.stringify({ ...(JSON.parse(values) as object), __interrupt__: run.interrupts });
+  }
+
+  /** The state the run ended with, also when later runs changed it; the head once that checkpoint was pruned. */
+  async #valuesAfter(run: RunRecord | undefined): Promise<string> {
+    const at = run?.finalCheckpointId;
+    if (at == null || !(await this.#context.hasCheckpoint(at))) return this.#context.renderHead();
+    return this.#context.values.render(at);
   }
 
   /** `Content-Location` names the run for the client; `Location` is what makes it resume a dropped stream. */

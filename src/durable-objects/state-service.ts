@@ -32,7 +32,7 @@ export class StateService {
   async get(query: { checkpoint_id?: string; subgraphs?: boolean }): Promise<RpcResult<ThreadStateBody>> {
     const { graph, configurable } = await this.#context.stateGraph();
     const at = query.checkpoint_id === undefined ? {} : { checkpoint_id: query.checkpoint_id };
-    if (query.checkpoint_id !== undefined && !(await this.#exists(query.checkpoint_id)))
+    if (query.checkpoint_id !== undefined && !(await this.#context.hasCheckpoint(query.checkpoint_id)))
       return noCheckpoint(query.checkpoint_id);
     const snapshot = await graph.getState(
       { configurable: { ...configurable, ...at } },
@@ -63,7 +63,7 @@ export class StateService {
     }
     const { graph, configurable } = await this.#context.stateGraph();
     const at = body.checkpoint_id ?? body.checkpoint?.checkpoint_id;
-    if (at && !(await this.#exists(at))) return noCheckpoint(at);
+    if (at && !(await this.#context.hasCheckpoint(at))) return noCheckpoint(at);
     const config: RunnableConfig = { configurable: { ...configurable, ...(at ? { checkpoint_id: at } : {}) } };
     const state = (await graph.getState(config)).values as ThreadState;
     const values = await this.#prepare(state, body);
@@ -88,11 +88,6 @@ export class StateService {
     if (!prepared.ok) return prepared;
     const { values, messages } = prepared.value;
     return ok(values["messages"] === undefined ? values : { ...values, messages });
-  }
-
-  async #exists(checkpointId: string): Promise<boolean> {
-    const at = { thread_id: this.#context.threadId, checkpoint_ns: "", checkpoint_id: checkpointId };
-    return (await this.#context.saver.getTuple({ configurable: at })) !== undefined;
   }
 
   #toBody(snapshot: StateSnapshot): ThreadStateBody {

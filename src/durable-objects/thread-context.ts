@@ -51,6 +51,8 @@ export interface ThreadContextEvents {
   /** A step of the run committed; called inside the saver's transaction. */
   readonly onRootCheckpoint: () => void;
   readonly afterRun: () => void;
+  /** A flush failed: the alarm has to try again. */
+  readonly onRetryDue: () => void;
   readonly onBatchTurn: (grant: BatchGrant) => void;
   /** What the model's batch tools reach. */
   readonly batches: () => BatchService;
@@ -76,6 +78,7 @@ export class ThreadContext {
   readonly attempts = new ToolAttempts();
   readonly #events: ThreadContextEvents;
   #epoch: number | undefined;
+  #threadId: string | undefined;
 
   constructor(storage: DurableObjectStorage, deps: ThreadObjectDeps, events: ThreadContextEvents) {
     this.storage = storage;
@@ -118,8 +121,15 @@ export class ThreadContext {
     return thread;
   }
 
+  /** Known from the first command on; an alarm reads it from the thread's row. */
   get threadId(): string {
-    return this.thread().threadId;
+    this.#threadId ??= this.thread().threadId;
+    return this.#threadId;
+  }
+
+  /** Tells a thread that has no row yet what it is called. */
+  name(threadId: string): void {
+    this.#threadId = threadId;
   }
 
   /** This wake's number, taken when it is first needed: one row a wake. */
@@ -167,9 +177,13 @@ export class ThreadContext {
   }
 
   /** The head of the run's own line of checkpoints; `null` on an empty thread. */
-  async headCheckpointId(): Promise<string | null> {
-    const head = await this.saver.getTuple({ configurable: { thread_id: this.threadId, checkpoint_ns: "" } });
-    return head?.checkpoint.id ?? null;
+  headCheckpointId(): string | null {
+    return this.saver.headId(this.threadId);
+  }
+
+  async hasCheckpoint(checkpointId: string): Promise<boolean> {
+    const at = { thread_id: this.threadId, checkpoint_ns: "", checkpoint_id: checkpointId };
+    return (await this.saver.getTuple({ configurable: at })) !== undefined;
   }
 
   afterRun(): void {
@@ -188,6 +202,13 @@ export class ThreadContext {
   /** The state at a checkpoint as JSON; the newest state when no id is given. */
   async renderHead(): Promise<string> {
     return this.#renderState(undefined);
+  }
+
+  /** The last state a run wrote, while its checkpoints are kept; behind that the newest state. */
+  async renderRunEnd(runId: string): Promise<string> {
+    const { graph, configurable } = await this.stateGraph();
+    const [last] = await Array.fromAsync(graph.getStateHistory({ configurable }, { limit: 1, filter: { run_id: runId } }));
+    return last === undefined ? this.renderHead() : JSON.stringify(toWireValues(last.values));
   }
 
   async #renderState(checkpointId: string | undefined): Promise<string> {
@@ -227,6 +248,7 @@ export class ThreadContext {
       now: () => this.now(),
       onFault: (fault) => {
         this.onFault(fault);
+        this.#events.onRetryDue();
       },
     });
   }

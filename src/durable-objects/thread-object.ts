@@ -15,7 +15,7 @@ import type { RunCommand, ThreadAddress, ThreadRpc } from "../protocol/thread-rp
 import type { CreateThreadBody, HistoryBody, Thread, ThreadStateBody, UpdateStateBody } from "../protocol/threads.ts";
 import { type FileContent, ThreadFiles } from "./thread-files.ts";
 import type { ThreadObjectDeps } from "./thread-context.ts";
-import { ThreadRoutes } from "./thread-routes.ts";
+import { type RunPlace, ThreadRoutes } from "./thread-routes.ts";
 import { ThreadRuntime } from "./thread-runtime.ts";
 import { toRun } from "./run-view.ts";
 
@@ -84,9 +84,10 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
   }
 
   async createRun(address: ThreadAddress, command: RunCommand): Promise<RpcResult<Run>> {
-    const runtime = await this.#forRun(address, command);
-    if (runtime === undefined) return noThread(address);
-    const created = await runtime.runs.create(command);
+    const found = await this.#forRun(address, command);
+    if (found === undefined) return noThread(address);
+    const { runtime, newThread } = found;
+    const created = await runtime.runs.create(command, newThread);
     await runtime.arm();
     return this.#toRun(runtime, created);
   }
@@ -106,7 +107,12 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
   }
 
   async cancelRun(address: ThreadAddress, runId: string, options: { wait: boolean }): Promise<RpcResult<null>> {
-    return this.#on(address, (runtime) => runtime.runs.cancel(runId, options));
+    return this.#on(address, async (runtime) => {
+      const cancelled = await runtime.runs.cancel(runId, options);
+      // A run that nobody drives any more is ended by recovery.
+      await runtime.recovery.recover();
+      return cancelled;
+    });
   }
 
   async cancelTask(address: ThreadAddress, runId: string, taskId: string): Promise<RpcResult<null>> {
@@ -175,12 +181,13 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
   }
 
   /** For a run: the thread must exist, or `if_not_exists` makes it. */
-  async #forRun(address: ThreadAddress, command: RunCommand): Promise<ThreadRuntime | undefined> {
+  async #forRun(address: ThreadAddress, command: RunCommand): Promise<RunPlace | undefined> {
     const existing = await this.#existing(address);
-    if (existing !== undefined || command.body.if_not_exists !== "create") return existing;
+    if (existing !== undefined) return { runtime: existing };
+    if (command.body.if_not_exists !== "create") return undefined;
     const runtime = await this.#accepting();
-    if (!runtime.threads.exists()) runtime.threads.insert(address, {});
-    return runtime;
+    runtime.context.name(address.thread_id);
+    return { runtime, newThread: address };
   }
 
   /** `undefined` while the object has no schema: then there is nothing to wake. */
@@ -188,7 +195,13 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
     if (this.#runtime === undefined && !hasSchema(this.ctx.storage)) return undefined;
     const runtime = this.#start();
     this.#woken ??= runtime.wake();
-    await this.#woken;
+    try {
+      await this.#woken;
+    } catch (fault) {
+      // The next event wakes it again instead of meeting the same failure.
+      this.#woken = undefined;
+      throw fault;
+    }
     return runtime;
   }
 

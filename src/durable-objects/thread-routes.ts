@@ -9,7 +9,13 @@ import type { ThreadRuntime } from "./thread-runtime.ts";
 /** How a route gets its thread's runtime; `undefined` where there is no such thread. */
 export interface RuntimeAccess {
   existing(address: ThreadAddress): Promise<ThreadRuntime | undefined>;
-  forRun(address: ThreadAddress, command: RunCommand): Promise<ThreadRuntime | undefined>;
+  forRun(address: ThreadAddress, command: RunCommand): Promise<RunPlace | undefined>;
+}
+
+/** Where a run is created; `newThread` when the thread is made with it. */
+export interface RunPlace {
+  readonly runtime: ThreadRuntime;
+  readonly newThread?: ThreadAddress;
 }
 
 export class ThreadRoutes {
@@ -39,9 +45,10 @@ export class ThreadRoutes {
   }
 
   async #start(address: ThreadAddress, command: RunCommand, how: "stream" | "wait"): Promise<Response> {
-    const runtime = await this.#access.forRun(address, command);
-    if (runtime === undefined) return noThread(address);
-    const created = await runtime.runs.create(command);
+    const found = await this.#access.forRun(address, command);
+    if (found === undefined) return noThread(address);
+    const { runtime, newThread } = found;
+    const created = await runtime.runs.create(command, newThread);
     if (!created.ok) return refusal(created.error);
     await runtime.arm();
     const cancelOnDisconnect = command.body.on_disconnect === "cancel";

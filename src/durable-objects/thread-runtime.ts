@@ -21,7 +21,7 @@ export class ThreadRuntime {
   readonly runs: RunService;
   readonly streams: RunStreams;
   readonly batches: ThreadBatches;
-  readonly #recovery: RunRecovery;
+  readonly recovery: RunRecovery;
   readonly #expiry: FrameExpiry;
   readonly #pruning: CheckpointPruning;
   readonly #alarm: ObjectAlarm;
@@ -34,6 +34,9 @@ export class ThreadRuntime {
       afterRun: () => {
         void this.#afterRun();
       },
+      onRetryDue: () => {
+        void this.arm();
+      },
       onBatchTurn: (grant) => {
         this.batches.onTurn(grant);
       },
@@ -45,7 +48,7 @@ export class ThreadRuntime {
     this.runs = new RunService(this.context, driver);
     this.streams = new RunStreams(this.context, this.runs);
     this.batches = new ThreadBatches(this.context, () => this.arm());
-    this.#recovery = new RunRecovery(this.context, this.runs);
+    this.recovery = new RunRecovery(this.context, this.runs);
     this.#pruning = new CheckpointPruning(this.context);
     const { frames_ttl_seconds } = deps.config.runtime;
     this.#expiry = new FrameExpiry(this.context.frames, this.context.runs, frames_ttl_seconds * 1_000);
@@ -57,7 +60,7 @@ export class ThreadRuntime {
   /** Called on every wake before anything else is served: a run that died with the last wake goes on. */
   async wake(): Promise<void> {
     if (!this.threads.exists()) return;
-    await this.#recovery.recover();
+    await this.recovery.recover();
     if (this.context.outbox.pending() !== undefined) this.context.flush.kick();
     await this.arm();
   }
@@ -65,6 +68,8 @@ export class ThreadRuntime {
   async onAlarm(): Promise<void> {
     this.#alarm.fired();
     const now = this.context.now();
+    // A run whose end could not be committed has no driver any more: it is found here, within one keep-alive.
+    await this.recovery.recover();
     this.#expiry.expire(now);
     await this.batches.onAlarm(now);
     if (this.context.flush.nextDueAt() !== undefined) this.context.flush.kick();
@@ -88,8 +93,7 @@ export class ThreadRuntime {
   /** A detached run must not let the object fall asleep under it. */
   #keepAlive(): AlarmSource {
     const { keep_alive_seconds } = this.context.deps.config.runtime;
-    return {
-      nextDueAt: () => (this.context.live.size === 0 ? undefined : this.context.now() + keep_alive_seconds * 1_000),
-    };
+    const isActive = () => this.context.live.size > 0 || this.context.runs.active().length > 0;
+    return { nextDueAt: () => (isActive() ? this.context.now() + keep_alive_seconds * 1_000 : undefined) };
   }
 }

@@ -33,13 +33,13 @@ export class ThreadService {
     }
     const tooLarge = refuseMetadata(body.metadata);
     if (tooLarge !== undefined) return tooLarge;
-    this.insert(address, body.metadata);
+    this.#insert(address, body.metadata);
     await this.#context.flush.flush();
     return this.get();
   }
 
   /** Two rows: the thread, and the note that D1 has to hear of it. */
-  insert(address: ThreadAddress, metadata: Record<string, unknown>): void {
+  #insert(address: ThreadAddress, metadata: Record<string, unknown>): void {
     const now = this.#context.now();
     this.#context.storage.transactionSync(() => {
       const { owner, thread_id: threadId } = address;

@@ -10,7 +10,7 @@ const ALWAYS = "1970-01-01T00:00:00.000Z";
 
 type Graphs = Pick<GatewayDeps, "graphs" | "assistantId">;
 
-export function allAssistants({ graphs, assistantId }: Graphs): Assistant[] {
+function allAssistants({ graphs, assistantId }: Graphs): Assistant[] {
   return graphs.graphs().map((graph) => ({
     assistant_id: assistantId(graph.graph_id),
     graph_id: graph.graph_id,

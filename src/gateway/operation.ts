@@ -14,7 +14,7 @@ import { type UnsupportedOptions, withoutUnsupported } from "./unsupported.ts";
 
 export type Answer = Result<Response, ApiRefusal>;
 
-export type RouteTag = "system" | "assistants" | "threads" | "state" | "runs" | "events" | "files" | "batches";
+type RouteTag = "system" | "assistants" | "threads" | "state" | "runs" | "events" | "files" | "batches";
 
 export interface ResponseDoc {
   readonly description: string;
@@ -29,7 +29,7 @@ export interface JsonBody<B> {
   readonly unsupported?: UnsupportedOptions;
 }
 
-export interface Query<Q> {
+interface Query<Q> {
   readonly schema: z.ZodType<Q>;
   readonly unsupported?: UnsupportedOptions;
 }
@@ -68,7 +68,7 @@ export interface OperationSpec<P, Q, B> {
 }
 
 /** Who and where, before anything is parsed. */
-export interface Incoming {
+interface Incoming {
   readonly request: Request;
   readonly rawParams: Readonly<Record<string, string>>;
   readonly principal: Principal;

@@ -11,7 +11,7 @@ export interface ThreadDirectory {
   stub(owner: string, threadId: string): ThreadRpc & { fetch(request: Request): Promise<Response> };
 }
 
-export interface ThreadSearch {
+interface ThreadSearch {
   /** One page in the asked order, and how many threads match in all. */
   search(owner: string, query: SearchThreadsBody): Promise<{ threads: Thread[]; total: number }>;
   count(owner: string, query: CountThreadsBody): Promise<number>;
@@ -23,7 +23,7 @@ export interface EventPage {
   readonly next: number | null;
 }
 
-export interface RunEventReader {
+interface RunEventReader {
   /** Ascending; null when the run is unknown. The filters apply before the limit. */
   listRunEvents(
     key: { owner: string; thread_id: string },
@@ -34,7 +34,7 @@ export interface RunEventReader {
   listMessages(key: { owner: string; thread_id: string }, query: ListMessagesQuery): Promise<EventPage>;
 }
 
-export interface GraphCatalogue {
+interface GraphCatalogue {
   graphs(): readonly { graph_id: string; name: string; description: string | null }[];
 }
 

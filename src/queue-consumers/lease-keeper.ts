@@ -22,13 +22,14 @@ export interface LeaseKeeperPorts {
 export class LeaseKeeper {
   readonly #ports: LeaseKeeperPorts;
   readonly #abort = new AbortController();
-  #expiresAt: number;
-  #timer: unknown;
+  #beatTimer: unknown;
+  /** Fires when the lease runs out, also while a heartbeat hangs. */
+  #deadline: unknown;
   #isStopped = false;
 
   constructor(ports: LeaseKeeperPorts) {
     this.#ports = ports;
-    this.#expiresAt = ports.expiresAt;
+    this.#holdUntil(ports.expiresAt);
     this.#schedule();
   }
 
@@ -38,11 +39,20 @@ export class LeaseKeeper {
 
   stop(): void {
     this.#isStopped = true;
-    this.#ports.timers.clear(this.#timer);
+    this.#ports.timers.clear(this.#beatTimer);
+    this.#ports.timers.clear(this.#deadline);
   }
 
   #schedule(): void {
-    this.#timer = this.#ports.timers.set(this.#ports.leaseMs / 3, () => void this.#beat());
+    this.#beatTimer = this.#ports.timers.set(this.#ports.leaseMs / 3, () => void this.#beat());
+  }
+
+  #holdUntil(expiresAt: number): void {
+    const { timers, now } = this.#ports;
+    timers.clear(this.#deadline);
+    this.#deadline = timers.set(Math.max(0, expiresAt - now()), () => {
+      this.#end("lost");
+    });
   }
 
   async #beat(): Promise<void> {
@@ -55,9 +65,8 @@ export class LeaseKeeper {
       onFault(fault);
     }
     if (this.#isStopped) return;
-    if (beat?.kind === "held") this.#expiresAt = expiresAt;
-    if (beat?.kind === "cancelled") return this.#end("cancelled");
-    if (beat?.kind === "lost" || this.#expiresAt <= now()) return this.#end("lost");
+    if (beat?.kind === "cancelled" || beat?.kind === "lost") return this.#end(beat.kind);
+    if (beat?.kind === "held") this.#holdUntil(expiresAt);
     this.#schedule();
   }
 

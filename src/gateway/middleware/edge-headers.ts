@@ -2,8 +2,7 @@
  * The headers every answer carries: the request id and CORS. Any origin may call because nothing is authenticated by
  * cookies: a page needs the key in its own hands.
  */
-export const EXPOSED_HEADERS =
-  "content-location, location, x-pagination-total, x-pagination-next, x-request-id, retry-after";
+const EXPOSED_HEADERS = "content-location, location, x-pagination-total, x-pagination-next, x-request-id, retry-after";
 
 /** A client's own id is kept when it is safe to log. */
 const REQUEST_ID_PATTERN = /^[A-Za-z0-9._-]{1,128}$/;

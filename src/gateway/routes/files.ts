@@ -8,7 +8,7 @@ import { readBody } from "../body.ts";
 import { FILE_BYTES_MAX } from "../bounds.ts";
 import { fileHeaders } from "../content-types.ts";
 import { refuse } from "../errors.ts";
-import { parseFilePath } from "../file-paths.ts";
+import { parseFilePath, WORKSPACE_ROOT } from "../file-paths.ts";
 import { addressOf, type Answer, type Call, operation } from "../operation.ts";
 import { threadParams } from "../shapes.ts";
 
@@ -24,7 +24,7 @@ function pathOf(request: Request): Result<string, ApiRefusal> {
 
 function namedPathOf(request: Request): Result<string, ApiRefusal> {
   const path = pathOf(request);
-  return path.ok && path.value === "" ? refuse("invalid_request", "path: must name a file") : path;
+  return path.ok && path.value === WORKSPACE_ROOT ? refuse("invalid_request", "path: must name a file") : path;
 }
 
 async function read(call: Call<{ thread_id: string }, unknown, unknown>): Promise<Answer> {

@@ -6,10 +6,10 @@
 import type { RunEvent } from "../../protocol/run-events.ts";
 
 /** One `json_each` parameter. D1 refuses values over 2 MB; half of that leaves room for the escapes of nested JSON. */
-export const EVENT_PARAMETER_BYTES_MAX = 1_000_000;
+const EVENT_PARAMETER_BYTES_MAX = 1_000_000;
 
 /** An encoded event past this keeps a preview only: it must fit one parameter and one D1 row. */
-export const EVENT_BYTES_MAX = 900_000;
+const EVENT_BYTES_MAX = 900_000;
 
 /** What a cut event still shows of its content. */
 const CUT_PREVIEW_CHARS = 10_000;

@@ -154,6 +154,12 @@ export class DurableCheckpointSaver extends BaseCheckpointSaver {
     this.#storage.transactionSync(() => deleteThreadRows(this.#sql, threadId));
   }
 
+  /** The id of the newest checkpoint of the thread's own line, `null` when there is none. Synchronous: one row read. */
+  headId(threadId: string): string | null {
+    if (!hasSchema(this.#storage)) return null;
+    return findLatestCheckpoint(this.#sql, threadId, "")?.checkpointId ?? null;
+  }
+
   /** Deletes a child's rows: `nsPrefix` itself and all nested under it. Synchronous: joins the caller's transaction. */
   deleteNamespace(threadId: string, nsPrefix: string): void {
     if (!hasSchema(this.#storage)) return;

@@ -5,6 +5,9 @@
 import { FRAME_BLOCK_BYTES_MAX, FRAME_RESERVATION, type Frame, type FrameLog, type NextFrame } from "./frame-log.ts";
 import type { VersionSignal } from "./version-signal.ts";
 
+/** A frame is stored within one row; a larger one says how large it was. Three bytes a character stay under 2 MB. */
+const FRAME_CHARS_MAX = 600_000;
+
 export interface LiveFramesOptions {
   readonly runId: string;
   readonly log: FrameLog;
@@ -32,7 +35,8 @@ export class LiveFrames {
     this.#storedBytes = options.isFirstAttempt ? 0 : options.log.storedBytes(options.runId);
   }
 
-  append(event: string, data: Frame["data"]): void {
+  append(event: string, payload: Frame["data"]): void {
+    const data = boundedData(payload);
     if (this.#nextId >= this.#reserved) {
       this.#reserved += FRAME_RESERVATION;
       this.#options.saveReservation(this.#reserved);
@@ -80,4 +84,9 @@ export class LiveFrames {
     const frame = this.#pending[Math.max(0, afterId - firstId + 1)];
     return frame === undefined ? { kind: "none" } : { kind: "frame", frame };
   }
+}
+
+function boundedData(data: Frame["data"]): Frame["data"] {
+  if (typeof data !== "string" || data.length <= FRAME_CHARS_MAX) return data;
+  return JSON.stringify({ code: "frame_too_large", characters: data.length, limit: FRAME_CHARS_MAX });
 }

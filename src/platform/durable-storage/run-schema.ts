@@ -25,6 +25,7 @@ export const RUN_SCHEMA: SchemaStep = {
       graph_id TEXT NOT NULL,
       command TEXT NOT NULL,
       base_checkpoint_id TEXT,
+      final_checkpoint_id TEXT,
       cancel_requested INTEGER NOT NULL,
       attempt INTEGER NOT NULL,
       recovery TEXT NOT NULL,

@@ -23,6 +23,8 @@ export interface RunRecord {
   /** The accepted create; its input already carries message ids, so that every start of the run writes the same. */
   readonly command: RunCommand;
   readonly baseCheckpointId: string | null;
+  /** The head when the run ended; what `join` answers with. */
+  readonly finalCheckpointId: string | null;
   readonly cancelRequested: boolean;
   /** 1, and one more for each recovery. */
   readonly attempt: number;
@@ -42,6 +44,7 @@ interface RunRow extends Record<string, SqlStorageValue> {
   graph_id: string;
   command: string;
   base_checkpoint_id: string | null;
+  final_checkpoint_id: string | null;
   cancel_requested: number;
   attempt: number;
   recovery: string;
@@ -63,10 +66,10 @@ export class RunStore {
   /** Inserts or replaces the row: one billed row. */
   save(run: RunRecord): void {
     this.#sql.exec(
-      `INSERT INTO runs (run_id, v, status, graph_id, command, base_checkpoint_id, cancel_requested, attempt, recovery,
+      `INSERT INTO runs (run_id, v, status, graph_id, command, base_checkpoint_id, final_checkpoint_id, cancel_requested, attempt, recovery,
          frames_reserved, error, interrupts, created_at, updated_at)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-       ON CONFLICT (run_id) DO UPDATE SET status = excluded.status, cancel_requested = excluded.cancel_requested,
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT (run_id) DO UPDATE SET status = excluded.status, final_checkpoint_id = excluded.final_checkpoint_id, cancel_requested = excluded.cancel_requested,
          attempt = excluded.attempt, recovery = excluded.recovery, frames_reserved = excluded.frames_reserved,
          error = excluded.error, interrupts = excluded.interrupts, updated_at = excluded.updated_at`,
       run.runId,
@@ -75,6 +78,7 @@ export class RunStore {
       run.graphId,
       JSON.stringify(run.command),
       run.baseCheckpointId,
+      run.finalCheckpointId,
       run.cancelRequested ? 1 : 0,
       run.attempt,
       JSON.stringify(run.recovery),
@@ -138,6 +142,7 @@ function toRecord(row: RunRow): RunRecord {
     graphId: row.graph_id,
     command: JSON.parse(row.command) as RunCommand,
     baseCheckpointId: row.base_checkpoint_id,
+    finalCheckpointId: row.final_checkpoint_id,
     cancelRequested: row.cancel_requested === 1,
     attempt: row.attempt,
     recovery: JSON.parse(row.recovery) as RecoveryRecord,
