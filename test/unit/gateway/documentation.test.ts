@@ -4,7 +4,7 @@ import { OPERATIONS } from "../../../src/gateway/app.ts";
 import { STATUS_BY_CODE } from "../../../src/protocol/errors.ts";
 import { UNSUPPORTED_RUN_OPTIONS, UNSUPPORTED_RUN_VALUES } from "../../../src/protocol/runs.ts";
 
-const httpApi = readFileSync(new URL("../../../docs/http-api.md", import.meta.url), "utf8");
+const httpApi = readFileSync("docs/http-api.md", "utf8");
 
 /** `/threads/:thread_id/…` as the document writes it. */
 function written(path: string): string {

@@ -9,10 +9,11 @@ const bytes = new TextEncoder().encode("a,b\n1,2\n");
 function workspace() {
   return new FakeThreads({
     getFile: async (_address, path) =>
-      path === "" || path === "data"
+      path === "/workspace" || path === "/workspace/data"
         ? ok({ kind: "directory", path, entries: [{ path: "data/a.csv", kind: "file", size: 8, modified_at: "" }] })
         : ok({ kind: "file", bytes }),
-    putFile: async (_address, path, stored) => ok({ path, size: stored.length, created: path !== "old.txt" }),
+    putFile: async (_address, path, stored) =>
+      ok({ path, size: stored.length, created: path !== "/workspace/old.txt" }),
     deleteFile: async () => ok(null),
   });
 }
@@ -32,7 +33,9 @@ it("decodes a path once, collapses slashes and takes the absolute form under /wo
   ]) {
     await ask(deps, `/threads/t/files/${path}`);
   }
-  expect(paths(threads)).toEqual(["a b/ü.txt", "x/y.txt", "z.txt", "100%.txt", "a%2e.txt", "q?r#s"]);
+  expect(paths(threads)).toEqual(
+    ["a b/ü.txt", "x/y.txt", "z.txt", "100%.txt", "a%2e.txt", "q?r#s"].map((path) => `/workspace/${path}`),
+  );
 });
 
 describe.each(["GET", "PUT", "DELETE"])("%s refuses, before the object is asked,", (method) => {
@@ -79,7 +82,7 @@ it("a write is 201 when new and 200 when it replaces; a delete is 204; neither t
   const deps = gatewayDeps({ threads: workspace() });
   const put = (path: string) => ask(deps, `/threads/t/files/${path}`, { method: "PUT", body: "12" });
   const created = await put("new.txt");
-  expect([created.status, await created.json()]).toEqual([201, { path: "new.txt", size: 2, created: true }]);
+  expect([created.status, await created.json()]).toEqual([201, { path: "/workspace/new.txt", size: 2, created: true }]);
   expect((await put("old.txt")).status).toBe(200);
   expect((await ask(deps, "/threads/t/files/a", { method: "DELETE" })).status).toBe(204);
   expect(await failure(await put("%2Fworkspace"))).toEqual([422, "invalid_request"]);
