@@ -8,7 +8,9 @@ import { readRetryAfterMs } from "../../../src/agent/models/provider-failure.ts"
 const encode = new TextEncoder();
 const request = { messages: [new HumanMessage("hi")], tools: [] };
 
-const modelOver = (respond: () => Response, modelIdleMs = 60_000) =>
+type Respond = (signal: AbortSignal) => Response | Promise<Response>;
+
+const modelOver = (respond: Respond, modelIdleMs = 60_000) =>
   createOpenAiModel({
     name: "openai",
     apiKey: "k",
@@ -17,13 +19,13 @@ const modelOver = (respond: () => Response, modelIdleMs = 60_000) =>
     random: Math.random,
     now: () => Date.parse("2026-01-01T00:00:00Z"),
     gates: new HeaderGates(),
-    fetch: () => Promise.resolve(respond()),
+    fetch: async (_url, init) => respond(init?.signal as AbortSignal),
   });
 
 const streaming = (body: ConstructorParameters<typeof Response>[0]) =>
   new Response(body, { headers: { "content-type": "text/event-stream" } });
 
-async function failureOf(respond: () => Response, modelIdleMs?: number): Promise<ModelFailure> {
+async function failureOf(respond: Respond, modelIdleMs?: number): Promise<ModelFailure> {
   const error: unknown = await modelOver(respond, modelIdleMs)
     .generate(request, {})
     .then(
@@ -83,10 +85,35 @@ it("a whole answer stays one when the connection breaks behind its finish reason
 });
 
 it("a slow consumer is not taken for a silent provider", async () => {
-  const frames = text("one ") + text("two", "stop");
-  const callbacks = [{ awaitHandlers: true, handleLLMNewToken: () => new Promise<void>((go) => setTimeout(go, 60)) }];
-  const answer = await modelOver(() => streaming(frames), 20).generate(request, { callbacks });
-  expect(answer.text).toBe("one two");
+  const frames = [text("one "), text("two "), text("three", "stop")];
+  const respond: Respond = (signal) =>
+    streaming(
+      new ReadableStream<Uint8Array>(
+        {
+          pull: (controller) => {
+            const frame = frames.shift();
+            if (signal.aborted) controller.error(signal.reason);
+            else if (frame === undefined) controller.close();
+            else controller.enqueue(encode.encode(frame));
+          },
+        },
+        { highWaterMark: 0 },
+      ),
+    );
+  const callbacks = [{ awaitHandlers: true, handleLLMNewToken: () => new Promise<void>((go) => setTimeout(go, 400)) }];
+  const answer = await modelOver(respond, 200).generate(request, { callbacks });
+  expect(answer.text).toBe("one two three");
+});
+
+it("silence before the headers is idle and aborts the request", async () => {
+  const seen: AbortSignal[] = [];
+  const silent: Respond = (signal) =>
+    new Promise((_resolve, reject) => {
+      seen.push(signal);
+      signal.addEventListener("abort", () => reject(signal.reason as Error));
+    });
+  expect((await failureOf(silent, 20)).reason).toBe("idle");
+  expect(seen.map((signal) => signal.aborted)).toEqual([true]);
 });
 
 it("an error event, a refusal and text given as blocks are read", async () => {
