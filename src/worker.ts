@@ -140,7 +140,8 @@ function sweepDeps(env: Env): BatchSweepDeps {
   return {
     repository: new D1BatchRepository(env.DB),
     async poke({ owner, threadId, batchIds }) {
-      await threads.stub(owner, threadId).pokeBatches(systemAddress(owner, threadId), batchIds);
+      const poked = await threads.stub(owner, threadId).pokeBatches(systemAddress(owner, threadId), batchIds);
+      return poked.ok ? "poked" : "no_thread";
     },
     now: Date.now,
     log: report,

@@ -99,6 +99,11 @@ export class BatchPump {
     return batch;
   }
 
+  /** Before the thread is deleted: nothing of it goes on running. A load under way is found by the cron. */
+  async cancelAll(): Promise<void> {
+    for (const batchId of this.#ports.windows.all()) await this.cancel(batchId);
+  }
+
   /** A consumer is done with its grant. Repeats and unknown grants change nothing. */
   async returnGrant(grant: { readonly batchId: string; readonly grantId: string }): Promise<void> {
     const { windows, admission, now } = this.#ports;

@@ -42,6 +42,11 @@ export class ThreadBatches implements AlarmSource {
     return batch === undefined ? err({ code: "not_found", message: `no batch '${batchId}'` }) : ok(toBatch(batch));
   }
 
+  /** For the deletion of the thread. */
+  cancelAll(): Promise<void> {
+    return this.#batches().cancelAll();
+  }
+
   async returnGrant(grant: { grant_id: string; batch_id: string }): Promise<RpcResult<null>> {
     await this.#batches().returnGrant({ batchId: grant.batch_id, grantId: grant.grant_id });
     return ok(null);

@@ -1,7 +1,8 @@
 /**
  * What `scheduled()` does for batches: finds those whose rows have not moved for long and pokes their thread's object.
  * Owns nothing but the paging. The object's own alarm is the sweeper; this is for the case that it was lost. A batch with
- * one long item looks the same as a stuck one, and a poke finds nothing to do there.
+ * one long item looks the same as a stuck one, and a poke finds nothing to do there. A batch whose thread was deleted
+ * has nobody left to drive it: it is cancelled here.
  */
 import type { BatchRepository } from "../domain/batch/batch-repository.ts";
 
@@ -12,13 +13,13 @@ const PAGE = 100;
 const PAGES_MAX = 20;
 
 export interface BatchSweepDeps {
-  readonly repository: Pick<BatchRepository, "systemListStale">;
+  readonly repository: Pick<BatchRepository, "systemListStale" | "cancel" | "systemDiscardLoading" | "systemForget">;
   /** The thread object's `pokeBatches`. */
   readonly poke: (thread: {
     readonly owner: string;
     readonly threadId: string;
     readonly batchIds: readonly string[];
-  }) => Promise<void>;
+  }) => Promise<"poked" | "no_thread">;
   readonly now: () => number;
   readonly log: (what: string, details: Readonly<Record<string, unknown>>) => void;
 }
@@ -47,8 +48,15 @@ async function pokeOne(
   if (first === undefined) return;
   const { owner, threadId } = first;
   try {
-    await deps.poke({ owner, threadId, batchIds: batches.map((batch) => batch.batchId) });
+    const poked = await deps.poke({ owner, threadId, batchIds: batches.map((batch) => batch.batchId) });
+    if (poked === "no_thread") for (const { batchId } of batches) await endOrphan(deps, owner, batchId);
   } catch (fault) {
     deps.log("batch sweep: poke failed", { thread_id: threadId, fault: String(fault) });
   }
+}
+
+async function endOrphan({ repository, now }: BatchSweepDeps, owner: string, batchId: string): Promise<void> {
+  await repository.systemDiscardLoading(batchId);
+  await repository.cancel(owner, batchId, now());
+  await repository.systemForget(batchId);
 }

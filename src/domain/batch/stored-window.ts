@@ -20,6 +20,8 @@ export interface BatchWindowStore {
   delete(batchId: string): void;
   /** Batches in phase `running`, by id. */
   running(): readonly string[];
+  /** Batches in any phase, by id. */
+  all(): readonly string[];
   /** Those due at `now`, the longest due first. */
   due(now: number): readonly string[];
   nextDueAt(): number | undefined;

@@ -53,6 +53,11 @@ export class DurableBatchWindowStore implements BatchWindowStore {
     return rows.toArray().map((row) => row.batch_id);
   }
 
+  all(): readonly string[] {
+    const rows = this.#sql.exec<{ batch_id: string }>("SELECT batch_id FROM batch_windows ORDER BY batch_id");
+    return rows.toArray().map((row) => row.batch_id);
+  }
+
   due(now: number): readonly string[] {
     const rows = this.#sql.exec<{ batch_id: string }>(
       "SELECT batch_id FROM batch_windows WHERE due_at <= ? ORDER BY due_at, batch_id",

@@ -17,10 +17,11 @@ it("B6: the cron pokes the thread of a batch that has not moved, and the batch t
       sweepBatches({
         repository: thread.repository,
         poke: async ({ owner, threadId, batchIds }) => {
-          if (threadId !== thread.threadId) return;
+          if (threadId !== thread.threadId) return "poked";
           expect(owner).toBe(OWNER);
           poked.push(...batchIds);
           await thread.pump.poke(batchIds);
+          return "poked";
         },
         now: () => now,
         log: () => {},
@@ -51,6 +52,7 @@ it("P8: the cron reads in pages, groups by thread, and one thread that fails hur
     poke: async ({ threadId, batchIds }) => {
       if (threadId === `${mark}-0`) throw new Error("object is away");
       if (threadId === `${mark}-1`) poked.push(...batchIds);
+      return "poked";
     },
     now: () => 1_001 + STALE_AFTER_MS,
     log: (_what, details) => void (details["thread_id"] === `${mark}-0` && logged.push(details)),
@@ -58,4 +60,29 @@ it("P8: the cron reads in pages, groups by thread, and one thread that fails hur
   expect(poked.sort()).toEqual(ids.filter((_, place) => place % 2 === 1).sort());
   expect(logged.length).toBeGreaterThanOrEqual(1);
   for (const id of ids) await repository.systemForget(id);
+});
+
+it("P1: a batch whose thread was deleted is cancelled by the cron instead of running for ever", async () => {
+  const repository = new D1BatchRepository(env.DB);
+  const threadId = crypto.randomUUID();
+  const submitted = await repository.submit(submission({ threadId, now: 1_000 }));
+  if (!submitted.ok) throw new Error("refused");
+  const { batchId } = submitted.value.batch;
+  const sweep = async (): Promise<string[]> => {
+    const asked: string[] = [];
+    await sweepBatches({
+      repository,
+      poke: async (thread) => {
+        if (thread.threadId !== threadId) return "poked";
+        asked.push(...thread.batchIds);
+        return "no_thread";
+      },
+      now: () => 1_001 + STALE_AFTER_MS,
+      log: () => {},
+    });
+    return asked;
+  };
+  expect(await sweep()).toEqual([batchId]);
+  expect(await repository.getBatch("alice", batchId)).toMatchObject({ status: "cancelled", counts: { cancelled: 20 } });
+  expect(await sweep()).toEqual([]);
 });

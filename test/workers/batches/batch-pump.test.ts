@@ -312,6 +312,15 @@ describe("cancel and poke", () => {
       expect(thread.pump.nextDueAt()).toBeUndefined();
     }));
 
+  it("P1: before its thread is deleted every batch of it is cancelled", () =>
+    inFreshObject(async (storage) => {
+      const thread = new BatchThread(storage);
+      const ids = [await thread.submit(5), await thread.submit(5)].map((batch) => batch.batchId);
+      await thread.pump.cancelAll();
+      for (const id of ids) expect(await thread.pump.status(id)).toMatchObject({ status: "cancelled" });
+      expect(thread.ended).toHaveLength(2);
+    }));
+
   it("P7: another thread's or owner's batch is not there to be seen or cancelled", () =>
     inFreshObject(async (storage) => {
       const thread = new BatchThread(storage);
