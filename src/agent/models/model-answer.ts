@@ -80,11 +80,3 @@ function usageOf(chunk: AIMessageChunk): { usage_metadata?: UsageMetadata } {
 function hasNumber(details: Readonly<Record<string, unknown>>): boolean {
   return Object.values(details).some((value) => typeof value === "number");
 }
-
-/** What an invalid call was and why, or `undefined` for a call that may run. */
-export function invalidCallOf(message: AIMessage, callId: string): { raw: string; error: string } | undefined {
-  const all = message.additional_kwargs[INVALID_CALLS_KEY];
-  const entry = isPlainObject(all) && Object.hasOwn(all, callId) ? all[callId] : undefined;
-  if (!isPlainObject(entry) || typeof entry.error !== "string") return undefined;
-  return { raw: typeof entry.raw === "string" ? entry.raw : "", error: entry.error };
-}
