@@ -14,10 +14,12 @@ const MEBIBYTE = 1_024 * 1_024;
 export const BASH_COMMANDS_MAX = 10_000;
 /** `seq 100000` is an iteration, not a command; loops of commands end at the bound above. */
 export const BASH_ITERATIONS_MAX = 100_000;
+/** Lines of one input, elements of one array: a file of the largest size with short lines. */
+export const BASH_LINES_MAX = 250_000;
 /** A substitution or branch loop of sed rebuilds its line each time. */
 export const BASH_SED_ITERATIONS_MAX = 10_000;
-/** Statements and expressions of awk, jq and sed together, about 0.25 µs each: nested loops multiply past any per-loop bound. */
-export const BASH_STEPS_MAX = 4_000_000;
+/** Statements and expressions of awk, jq and sed together, about 0.3 µs each: nested loops multiply past any per-loop bound. */
+export const BASH_STEPS_MAX = 2_000_000;
 /** Recursion deeper than this is a mistake, and each level holds a JavaScript stack of its own. */
 export const BASH_CALL_DEPTH_MAX = 50;
 /** One string: a doubling loop must stay far below the isolate's 128 MB. Also the largest file a command can read whole. */
@@ -39,7 +41,7 @@ export const BASH_LIMITS: ExecutionLimits = {
   maxSedIterations: BASH_SED_ITERATIONS_MAX,
   maxJqIterations: BASH_ITERATIONS_MAX,
   maxQueryElements: BASH_ITERATIONS_MAX,
-  maxArrayElements: BASH_ITERATIONS_MAX,
+  maxArrayElements: BASH_LINES_MAX,
   maxBraceExpansionResults: 10_000,
   maxGlobOperations: BASH_ITERATIONS_MAX,
   maxTraversalEntries: BASH_ITERATIONS_MAX,

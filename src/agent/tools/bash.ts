@@ -30,7 +30,7 @@ export const bashTool: Tool = {
   description: [
     `Runs a bash script in ${WORKSPACE_ROOT}, the files of this thread. Each call starts a fresh shell: files stay,`,
     "variables and the directory do not, and /tmp is emptied. A simulated shell with the usual text tools (grep, sed, awk, sort, uniq,",
-    "cut, jq, find, diff, ...): no network, no compilers or package managers, no python, no background processes, no links.",
+    "cut, jq, find, diff, ...), some options missing: no network, no python, no other programs, no background processes, no links.",
     `A call is stopped after ${BASH_WALL_MS_MAX / 1_000} s or when it computes too much.`,
     "The answer is the standard output, then the standard error, then the exit code; a code other than 0 is an error.",
   ].join(" "),
@@ -54,6 +54,7 @@ async function runScript(command: string, runtime: ToolRuntime): Promise<ToolOut
 
 function newShell(session: WorkspaceSession, budget: StepBudget): Bash {
   const base = new InMemoryFs({}, { maxTotalBytes: BASH_TMP_BYTES_MAX });
+  base.mkdirSync("/tmp");
   const fs = new MountableFs({
     base,
     mounts: [{ mountPoint: WORKSPACE_ROOT, filesystem: new WorkspaceFileSystem(session) }],
