@@ -11,7 +11,7 @@ import { toDelegationText } from "../domain/delegation/delegation-text.ts";
 import type { RunRecord } from "../platform/durable-storage/run-store.ts";
 import type { ThreadContext } from "./thread-context.ts";
 
-const REASON = "the run ended before this call finished";
+export const REASON = "the run ended before this call finished";
 
 export async function cancelUnanswered(context: ThreadContext, run: RunRecord, built: BuiltGraph): Promise<void> {
   const config = { configurable: { ...built.configurable, run_id: run.runId } };
@@ -20,6 +20,8 @@ export async function cancelUnanswered(context: ThreadContext, run: RunRecord, b
   const answered = await answeredByPendingWrites(context);
   const open = pendingCalls(state.messages ?? []).filter((call) => !answered.has(call.id));
   if (open.length === 0) return;
+  // Files commit with a call's own result; half of a script's work is not it.
+  for (const call of open) context.staging.discard(call.id);
   const messages = open.map((call) => {
     const outcome = { status: "cancelled", error: REASON } as const;
     const delegated = call.name === "task";

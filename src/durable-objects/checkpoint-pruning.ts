@@ -18,6 +18,7 @@ export class CheckpointPruning {
     const bases = this.#context.runs.newestBases(kept);
     const keepFrom = decideKeepFrom(bases, kept);
     if (keepFrom === null) return;
+    this.#expireFrames(kept);
     const { graph } = await this.#context.stateGraph();
     const retention = new CheckpointRetention({
       storage: this.#context.storage,
@@ -26,16 +27,17 @@ export class CheckpointPruning {
       sql: this.#context.meter.labelled("pruning"),
     });
     const pruned = await retention.pruneBefore(this.#context.threadId, keepFrom);
-    if (pruned.ok) this.#expireFrames(kept);
-    else this.#context.deps.report("checkpoints were not pruned", { ...pruned.error });
+    if (!pruned.ok) this.#context.deps.report("checkpoints were not pruned", { ...pruned.error });
   }
 
   #expireFrames(kept: number): void {
     const { frames, runs } = this.#context;
     const [oldestKept] = runs.list({ limit: 1, offset: kept - 1 });
     if (oldestKept === undefined) return;
-    for (let oldest = frames.oldestRun(); oldest !== undefined && oldest < oldestKept.runId; oldest = frames.oldestRun()) {
+    let oldest = frames.oldestRun();
+    while (oldest !== undefined && oldest < oldestKept.runId) {
       frames.expire(oldest);
+      oldest = frames.oldestRun();
     }
   }
 }

@@ -14,6 +14,8 @@ export interface LiveRun {
   readonly frames: LiveFrames;
   readonly signal: VersionSignal;
   readonly abort: AbortController;
+  /** Delegations whose terminal event was sent. */
+  readonly endedTasks: Set<string>;
   /** Settles when the run's terminal commit is done, or when this wake gave up on it. Never rejects. */
   done: Promise<void>;
 }

@@ -12,7 +12,8 @@ import { toWire } from "../agent/wire/to-wire.ts";
 import { unreachable } from "../domain/shared/assert.ts";
 import type { RunError, RunRecord } from "../platform/durable-storage/run-store.ts";
 import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
-import { cancelUnanswered } from "./cancel-unanswered.ts";
+import { toTerminalTaskEvent, type TaskEvent } from "../domain/delegation/task-events.ts";
+import { cancelUnanswered, REASON } from "./cancel-unanswered.ts";
 import { runConfig } from "./run-config.ts";
 import type { LiveRun } from "./live-runs.ts";
 import { FrameMapper, type StreamChunk, toLangGraphModes } from "./stream-frames.ts";
@@ -59,7 +60,7 @@ export class RunDriver {
       live.frames.append("metadata", JSON.stringify({ run_id: run.runId, attempt: run.attempt }));
       const built = await this.#context.buildGraph(run);
       const outcome = await this.#execute(run, { start, live, built });
-      await this.#settle(run, outcome, built);
+      await this.#settle(run, outcome, { built, live });
       this.#commitEnd(run, outcome, live);
     } catch (fault) {
       this.#context.onFault(fault);
@@ -97,6 +98,8 @@ export class RunDriver {
   }
 
   #emit(live: LiveRun, mapper: FrameMapper, chunk: StreamChunk): void {
+    const ended = endedTaskOf(chunk);
+    if (ended !== undefined) live.endedTasks.add(ended);
     for (const frame of mapper.map(chunk)) {
       if (typeof frame.data !== "string" && frame.rendered !== undefined) {
         this.#context.values.prime(frame.data.checkpointId, frame.rendered);
@@ -113,9 +116,24 @@ export class RunDriver {
   }
 
   /** Before the end of a run that did not finish by itself: every call it left open gets a result (P5). */
-  async #settle(run: RunRecord, outcome: RunOutcome, built: BuiltGraph): Promise<void> {
+  async #settle(
+    run: RunRecord,
+    outcome: RunOutcome,
+    { built, live }: { built: BuiltGraph; live: LiveRun },
+  ): Promise<void> {
     if (run.graphId !== LEAD_GRAPH_ID || outcome.kind === "success" || outcome.kind === "waiting") return;
+    this.#endTasks(run, live);
     await cancelUnanswered(this.#context, run, built);
+  }
+
+  /** The graph's stream ended before its tasks could tell: a card of theirs must not stay open. */
+  #endTasks(run: RunRecord, live: LiveRun): void {
+    if (!run.command.body.stream_mode.includes("custom")) return;
+    for (const { taskId } of this.#context.delegations.ofRun(run.runId)) {
+      if (live.endedTasks.has(taskId)) continue;
+      const event = toTerminalTaskEvent(taskId, { status: "cancelled", error: REASON });
+      live.frames.append("custom", JSON.stringify(event));
+    }
   }
 
   #commitEnd(run: RunRecord, outcome: RunOutcome, live: LiveRun): void {
@@ -145,6 +163,13 @@ function toEnd(outcome: RunOutcome): Pick<RunRecord, "status" | "error" | "inter
     default:
       return unreachable(outcome);
   }
+}
+
+/** The delegation whose terminal event a chunk is. */
+function endedTaskOf([, mode, payload]: StreamChunk): string | undefined {
+  if (mode !== "custom") return undefined;
+  const { type, task_id } = payload as Partial<TaskEvent>;
+  return type === undefined || type === "task_started" || type === "task_running" ? undefined : task_id;
 }
 
 /** With `subgraphs` off a chunk has no namespace. */

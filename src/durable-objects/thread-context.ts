@@ -171,7 +171,14 @@ export class ThreadContext {
         if (stored !== undefined) this.runs.save({ ...stored, framesReserved: reserved });
       },
     });
-    const live: LiveRun = { runId: run.runId, frames, signal, abort: new AbortController(), done: Promise.resolve() };
+    const live: LiveRun = {
+      runId: run.runId,
+      frames,
+      signal,
+      abort: new AbortController(),
+      endedTasks: new Set(),
+      done: Promise.resolve(),
+    };
     this.live.add(live);
     return live;
   }
@@ -188,6 +195,7 @@ export class ThreadContext {
 
   afterRun(): void {
     this.attempts.clear();
+    this.staging.discardOpen();
     this.#events.afterRun();
   }
 
@@ -204,17 +212,12 @@ export class ThreadContext {
     return this.#renderState(undefined);
   }
 
-  /** The last state a run wrote, while its checkpoints are kept; behind that the newest state. */
-  async renderRunEnd(runId: string): Promise<string> {
-    const { graph, configurable } = await this.stateGraph();
-    const [last] = await Array.fromAsync(graph.getStateHistory({ configurable }, { limit: 1, filter: { run_id: runId } }));
-    return last === undefined ? this.renderHead() : JSON.stringify(toWireValues(last.values));
-  }
-
   async #renderState(checkpointId: string | undefined): Promise<string> {
     const { graph, configurable } = await this.stateGraph();
     const at = checkpointId === undefined ? {} : { checkpoint_id: checkpointId };
     const snapshot = await graph.getState({ configurable: { ...configurable, ...at } });
+    // LangGraph answers a pruned checkpoint with an empty state, which would be a lie (P5): the reader is told of a gap.
+    invariant(checkpointId === undefined || snapshot.createdAt !== undefined, "the checkpoint was pruned");
     return JSON.stringify(toWireValues(snapshot.values));
   }
 

@@ -17,6 +17,7 @@ import { type FileContent, ThreadFiles } from "./thread-files.ts";
 import type { ThreadObjectDeps } from "./thread-context.ts";
 import { type RunPlace, ThreadRoutes } from "./thread-routes.ts";
 import { ThreadRuntime } from "./thread-runtime.ts";
+import { refuseMetadata } from "./thread-service.ts";
 import { toRun } from "./run-view.ts";
 
 /** `worker.ts` exports a subclass that only hands in the dependencies. */
@@ -44,6 +45,8 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
   }
 
   async createThread(address: ThreadAddress, body: CreateThreadBody): Promise<RpcResult<Thread>> {
+    const tooLarge = refuseMetadata(body.metadata);
+    if (tooLarge !== undefined) return tooLarge;
     const runtime = await this.#accepting();
     return runtime.threads.create(address, body);
   }
@@ -58,6 +61,7 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
 
   async deleteThread(address: ThreadAddress): Promise<RpcResult<null>> {
     return this.#on(address, async (runtime) => {
+      await runtime.batches.cancelAll();
       const deleted = await runtime.threads.delete();
       this.#runtime = undefined;
       this.#woken = undefined;
@@ -88,7 +92,8 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
     if (found === undefined) return noThread(address);
     const { runtime, newThread } = found;
     const created = await runtime.runs.create(command, newThread);
-    await runtime.arm();
+    // A refused run may have no thread, and then there is nothing to wake for.
+    if (created.ok) await runtime.arm();
     return this.#toRun(runtime, created);
   }
 

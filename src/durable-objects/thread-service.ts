@@ -31,8 +31,6 @@ export class ThreadService {
       if (body.if_exists === "do_nothing") return this.get();
       return err({ code: "already_exists", message: `thread '${address.thread_id}' already exists` });
     }
-    const tooLarge = refuseMetadata(body.metadata);
-    if (tooLarge !== undefined) return tooLarge;
     this.#insert(address, body.metadata);
     await this.#context.flush.flush();
     return this.get();
@@ -101,7 +99,8 @@ export class ThreadService {
   }
 }
 
-function refuseMetadata(metadata: Record<string, unknown>): RpcResult<never> | undefined {
+/** Asked before a thread is made, so that a refused create leaves not even a schema. */
+export function refuseMetadata(metadata: Record<string, unknown>): RpcResult<never> | undefined {
   if (JSON.stringify(metadata).length <= METADATA_CHARS_MAX) return undefined;
   return err({
     code: "too_large",

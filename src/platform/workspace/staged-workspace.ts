@@ -51,6 +51,14 @@ export class StagedWorkspace implements WorkspaceStaging {
     this.#calls.delete(toolCallId);
   }
 
+  /**
+   * The run is over: what its calls staged and did not commit is gone. A call that was cut off would otherwise hold its
+   * paths against every later call.
+   */
+  discardOpen(): void {
+    for (const [id, call] of this.#calls) if (call.appliedVersion === undefined) this.discard(id);
+  }
+
   /** Storage is behind a call's commit only when that transaction was rolled back. */
   #takeBackRolledBack(): void {
     const applied = [...this.#calls.values()].filter((call) => call.appliedVersion !== undefined);

@@ -25,8 +25,9 @@ function sixCalls(seconds: (index: number) => number): string {
 }
 
 const resultsOf = (values: Values) => values.messages.filter((message) => message.type === "tool");
-const callIdsOf = (values: Values) => values.messages.flatMap((message) => message.tool_calls ?? []).map(({ id }) => id);
-const answeredIds = (messages: readonly Message[]) => messages.map((message) => message.tool_call_id);
+const callIdsOf = (values: Values) =>
+  values.messages.flatMap((message) => message.tool_calls ?? []).map(({ id }) => id);
+const answeredIds = (messages: readonly Message[]) => messages.map((message) => message.tool_call_id!);
 
 it("six parallel tool results stand in the order of their calls live, in state and after the object died, though the last one finished first", async () => {
   const threadId = await newThread();
@@ -67,7 +68,9 @@ it("six parallel results that finish together come live, in updates frames, in t
       { stream_mode: ["updates"] },
     ),
   );
-  const updates = frames.filter((frame) => frame.event === "updates").map((frame) => frame.data as Record<string, Values>);
+  const updates = frames
+    .filter((frame) => frame.event === "updates")
+    .map((frame) => frame.data as Record<string, Values>);
   const calls = updates.flatMap((update) => (update["model"] === undefined ? [] : callIdsOf(update["model"])));
   const live = updates.flatMap((update) => update["tools"]?.messages ?? []);
   expect(answeredIds(live)).toEqual(calls);

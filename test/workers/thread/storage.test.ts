@@ -12,7 +12,9 @@ async function tablesOf(owner: string, threadId: string): Promise<string[]> {
   const stub = env.THREADS.get(env.THREADS.idFromName(threadObjectName(owner, threadId)));
   return runInDurableObject(stub, async (_instance, { storage }) => {
     expect(await storage.getAlarm()).toBeNull();
-    const rows = storage.sql.exec<{ name: string }>("SELECT name FROM sqlite_master WHERE name NOT LIKE '\\_cf%' ESCAPE '\\'");
+    const rows = storage.sql.exec<{ name: string }>(
+      "SELECT name FROM sqlite_master WHERE name NOT LIKE '\\_cf%' ESCAPE '\\'",
+    );
     return rows.toArray().map(({ name }) => name);
   });
 }
@@ -23,7 +25,10 @@ interface Asked {
   readonly headers: Record<string, string>;
 }
 
-async function ask(spec: (typeof THREAD_ROUTES)[number], { threadId, runId, headers }: Asked): Promise<[number, unknown]> {
+async function ask(
+  spec: (typeof THREAD_ROUTES)[number],
+  { threadId, runId, headers }: Asked,
+): Promise<[number, unknown]> {
   const sample = ROUTE_SAMPLES[spec.id]!;
   const path = sample.path.replace("/threads/t", `/threads/${threadId}`).replace("/runs/r", `/runs/${runId}`);
   const body = sample.json ?? (sample.body === undefined ? undefined : sample.body);
@@ -51,7 +56,7 @@ describe("a thread that does not exist", () => {
     expect(await tablesOf("alice", threadId)).toEqual([]);
   });
 
-  it("leaves nothing behind when the run that would have made it is refused", async () => {
+  it("still does not exist when the run that would have made it was refused", async () => {
     const threadId = `refused-${crypto.randomUUID()}`;
     const body = {
       assistant_id: "lead_agent",
@@ -60,7 +65,13 @@ describe("a thread that does not exist", () => {
     };
     expect((await send("POST", `/threads/${threadId}/runs`, body)).status).toBe(422);
     expect((await send("GET", `/threads/${threadId}`)).status).toBe(404);
-    expect(await tablesOf("alice", threadId)).toEqual([]);
+    expect(await sendJson("POST", "/threads/search", { ids: [threadId] })).toEqual([]);
+    const made = await send("POST", `/threads/${threadId}/runs/wait`, {
+      ...asking("@ say hi"),
+      if_not_exists: "create",
+    });
+    expect(made.status).toBe(200);
+    expect((await made.json<{ messages: unknown[] }>()).messages).toHaveLength(2);
   });
 
   it("is what a deleted thread is: no table, no alarm, 404", async () => {
