@@ -47,7 +47,7 @@ const create = operation({
     201: { description: "Accepted.", schema: batchSchema },
     200: { description: "Accepted before, under the same key.", schema: batchSchema },
   },
-  errors: ["not_found", "idempotency_conflict"],
+  errors: ["not_found", "idempotency_conflict", "forbidden"],
   handle: async ({ params, body, principal, request, deps }) => {
     const key = submissionKey(request.headers);
     if (!key.ok) return key;
