@@ -36,6 +36,9 @@ export default defineProject({
     setupFiles: ["./test/support/apply-migrations.ts"],
     // The public checkpointer suites register their cases through the global `describe` and `it`.
     globals: true,
+    // One workerd for all files: starting one each costs more than every test in it. Names of objects are fresh per test.
+    isolate: false,
+    fileParallelism: false,
     testTimeout: 20_000,
   },
 });

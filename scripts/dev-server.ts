@@ -7,6 +7,8 @@ import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import configuration from "../deputy.config.ts";
+import { readConfig } from "../src/env.ts";
 
 const ROOT = resolve(fileURLToPath(import.meta.url), "../..");
 const WRANGLER = join(ROOT, "node_modules/wrangler/bin/wrangler.js");
@@ -41,6 +43,9 @@ export interface DevServer {
 
 /** Resolves once the Worker answers; rejects with wrangler's last lines when it does not. */
 export async function startDevServer(options: DevServerOptions = {}): Promise<DevServer> {
+  const env = options.env ?? process.env;
+  // The same check the Worker makes, before anything is started: its message is what the operator needs to see.
+  readConfig(configuration, env["DEPUTY_OVERRIDES"] ? { DEPUTY_OVERRIDES: env["DEPUTY_OVERRIDES"] } : {});
   const port = options.port ?? (await freePort());
   const stateDir = resolve(options.stateDir ?? join(ROOT, ".wrangler/state"));
   mkdirSync(stateDir, { recursive: true });
@@ -52,7 +57,7 @@ export async function startDevServer(options: DevServerOptions = {}): Promise<De
   };
   const migrated = spawnWrangler(["d1", "migrations", "apply", "DB", "--local", "--persist-to", stateDir], onLine);
   if ((await exitOf(migrated)) !== 0) throw new Error(`migrations failed:\n${lines.join("\n")}`);
-  const variables = writeVariables(stateDir, port, options.env ?? process.env);
+  const variables = writeVariables(stateDir, port, env);
   const args = ["dev", "--local", "--ip", "127.0.0.1", "--port", String(port), "--inspector-port", "0"];
   const child = spawnWrangler(
     [...args, "--persist-to", stateDir, "--env-file", variables, "--show-interactive-dev-session=false"],

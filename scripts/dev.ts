@@ -15,6 +15,9 @@ const server = await startDevServer({
   port,
   ...(STATE_DIR === undefined ? {} : { stateDir: STATE_DIR }),
   onLine: (line) => console.error(line),
+}).catch((error: unknown) => {
+  console.error(error instanceof Error ? error.message : error);
+  process.exit(1);
 });
 console.log(`ready ${server.url}`);
 

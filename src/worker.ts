@@ -5,6 +5,7 @@
 import "./async-context.ts";
 import configuration from "../deputy.config.ts";
 import { version } from "../package.json";
+import { parseDeputyConfig } from "./config.ts";
 import { deployedGraphs } from "./agent/deployed-graphs.ts";
 import { createModelCatalog } from "./agent/models/catalog.ts";
 import { spawnProvider } from "./agent/subagents/providers/spawn.ts";
@@ -26,6 +27,9 @@ import { type BatchConsumerDeps, consumeBatchWakes } from "./queue-consumers/bat
 import { type BatchSweepDeps, sweepBatches } from "./queue-consumers/batch-sweep.ts";
 import { consumeDeadLetters } from "./queue-consumers/dead-letters.ts";
 import type { GrantReturn } from "./queue-consumers/item-runner.ts";
+
+// A bad configuration stops the upload or the start, not the first request.
+parseDeputyConfig(configuration);
 
 const FEATURES = ["threads", "runs", "run_events", "files", "batches", "subagents"];
 

@@ -2,6 +2,8 @@
  * A run's life: `pending → running → success | error | timeout | interrupted`. Owns the words and which may follow
  * which; a terminal run never changes again (P1).
  */
+import { unreachable } from "../shared/assert.ts";
+
 export type RunStatus = "pending" | "running" | TerminalRunStatus;
 export type TerminalRunStatus = "success" | "error" | "timeout" | "interrupted";
 
@@ -31,5 +33,7 @@ export function decideThreadStatus(newest: RunSummary | undefined): ThreadStatus
       return newest.waitsForAnswer ? "interrupted" : "idle";
     case "success":
       return "idle";
+    default:
+      return unreachable(newest.status);
   }
 }

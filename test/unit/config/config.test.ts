@@ -1,0 +1,66 @@
+import { describe, expect, it } from "vitest";
+import configuration from "../../../deputy.config.ts";
+import { ConfigError, defineConfig, parseDeputyConfig } from "../../../src/config.ts";
+import { readConfig } from "../../../src/env.ts";
+
+function failure(input: unknown): string {
+  try {
+    parseDeputyConfig(input);
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError);
+    return (error as Error).message;
+  }
+  throw new Error("accepted");
+}
+
+describe("deputy.config.ts", () => {
+  it("has the documented defaults", () => {
+    const config = parseDeputyConfig({});
+    expect(config.subagent_runtime).toEqual({
+      max_running: 3,
+      max_queued: 64,
+      admission_policy: "queue",
+      queue_timeout_seconds: 300,
+      class_weights: [1, 1],
+    });
+    expect(config.subagent_batches).toMatchObject({ lease_seconds: 120, max_items: 5_000, max_attempts: 3 });
+    expect(config.subagents).toMatchObject({ timeout_seconds: 1_800, max_total_per_run: 6 });
+    expect(config.runtime).toMatchObject({ keep_alive_seconds: 30, lead_max_turns: 100, frames_ttl_seconds: 3_600 });
+  });
+
+  it("accepts the file that ships", () => {
+    expect(parseDeputyConfig(configuration).models).toEqual([{ name: "openai", provider: "openai" }]);
+  });
+
+  it.each([
+    [{ subagent_runtime: { max_running: 65 } }, ["subagent_runtime.max_running", "<=64", "got 65"]],
+    [{ subagent_runtime: { max_running: true } }, ["subagent_runtime.max_running", "got true"]],
+    [{ subagent_batches: { lease_seconds: 1 } }, ["subagent_batches.lease_seconds", ">=2", "got 1"]],
+    [{ runtime: { keep_alive_seconds: 31 } }, ["runtime.keep_alive_seconds", "<=30", "got 31"]],
+    [{ subagents: { max_total_per_run: 0 } }, ["subagents.max_total_per_run", ">=1", "got 0"]],
+    [
+      { subagents: { custom_agents: { helper: { description: "d" } } } },
+      ["subagents.custom_agents.helper.system_prompt"],
+    ],
+    [{ models: [{ name: "m", provider: "carrier-pigeon" }] }, ["models.0.provider", "openai", "scripted"]],
+    [{ colour: "blue" }, ["colour"]],
+    [{ subagent_batches: { default_live_items: 50, max_live_items: 10 } }, ["default_live_items", "max_live_items"]],
+  ])("refuses %j, naming path, value and range", (input, parts) => {
+    const message = failure(input);
+    for (const part of parts) expect(message).toContain(part);
+  });
+
+  it("names every bad field, not only the first", () => {
+    const message = failure({ runtime: { keep_alive_seconds: 0, lead_max_turns: 0 } });
+    expect(message).toContain("runtime.keep_alive_seconds");
+    expect(message).toContain("runtime.lead_max_turns");
+  });
+
+  it("lays DEPUTY_OVERRIDES over the file, section by section, and checks the result", () => {
+    const base = defineConfig({ runtime: { lead_max_turns: 7, keep_alive_seconds: 9 } });
+    const over = readConfig(base, { DEPUTY_OVERRIDES: '{"runtime":{"keep_alive_seconds":1}}' });
+    expect(over.runtime).toMatchObject({ lead_max_turns: 7, keep_alive_seconds: 1 });
+    expect(() => readConfig(base, { DEPUTY_OVERRIDES: "[1]" })).toThrow("one JSON object");
+    expect(() => readConfig(base, { DEPUTY_OVERRIDES: '{"runtime":{"keep_alive_seconds":99}}' })).toThrow("<=30");
+  });
+});
