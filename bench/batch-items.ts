@@ -1,12 +1,13 @@
 /**
  * What one batch item costs in D1, counted from `meta.rows_written` and `meta.rows_read`, never from a clock: the rows of
  * a whole batch life (submit, claims, settles, the looks of the thread object) divided by its items.
- * Owns the counting database; runs the real repository. The caller gives a migrated D1.
+ * Runs the real repository; the caller gives a migrated D1.
  */
 import { decideOffer, openWindow, resolveOffer, returnOffer, sendOffer } from "../src/domain/batch/offer-window.ts";
 import { decideSettlement } from "../src/domain/batch/item-settlement.ts";
 import type { ClaimedItem } from "../src/domain/batch/batch.ts";
 import { D1BatchRepository } from "../src/platform/d1/batch-repository.ts";
+import { MeteredD1 } from "./metered-d1.ts";
 
 export interface BatchBill {
   readonly items: number;
@@ -114,44 +115,3 @@ function settled(item: ClaimedItem, maxAttempts: number) {
   if (settlement === undefined) throw new Error("a completion settles");
   return settlement;
 }
-
-/** Counts what every statement through it was billed. */
-export class MeteredD1 {
-  readonly database: D1Database;
-  #rowsWritten = 0;
-  #rowsRead = 0;
-  #statements = 0;
-
-  constructor(db: D1Database) {
-    this.database = {
-      prepare: (sql: string) => this.#metered(db.prepare(sql)),
-      batch: async (statements: D1PreparedStatement[]) =>
-        this.#count(await db.batch(statements.map((statement) => UNMETERED.get(statement) ?? statement))),
-    } as unknown as D1Database;
-  }
-
-  totals(): { rowsWritten: number; rowsRead: number; statements: number } {
-    return { rowsWritten: this.#rowsWritten, rowsRead: this.#rowsRead, statements: this.#statements };
-  }
-
-  #metered(inner: D1PreparedStatement): D1PreparedStatement {
-    const outer = {
-      bind: (...values: unknown[]) => this.#metered(inner.bind(...values)),
-      all: async () => this.#count([await inner.all()])[0],
-      run: async () => this.#count([await inner.run()])[0],
-    } as unknown as D1PreparedStatement;
-    UNMETERED.set(outer, inner);
-    return outer;
-  }
-
-  #count(results: D1Result[]): D1Result[] {
-    for (const { meta } of results) {
-      this.#rowsWritten += meta.rows_written;
-      this.#rowsRead += meta.rows_read;
-      this.#statements += 1;
-    }
-    return results;
-  }
-}
-
-const UNMETERED = new WeakMap<D1PreparedStatement, D1PreparedStatement>();

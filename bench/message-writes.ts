@@ -6,13 +6,8 @@
 import { HumanMessage } from "@langchain/core/messages";
 import type { BaseMessage } from "@langchain/core/messages";
 import { addMessages } from "@langchain/langgraph";
+import { type BenchRow, rounded } from "./bench-row.ts";
 import { mergeMessageWrites } from "../src/agent/thread-state/merge-message-writes.ts";
-
-export interface BenchRow {
-  readonly name: string;
-  readonly value: number;
-  readonly unit: string;
-}
 
 const MESSAGE_COUNTS = [1_000, 2_000, 4_000, 8_000] as const;
 /** A fold of under a millisecond needs many rounds to be told from noise; one of seconds needs one. */
@@ -47,22 +42,18 @@ function medianMs(name: FoldName, count: number): number {
   return times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)] ?? 0;
 }
 
-function round(value: number): number {
-  return Number(value.toPrecision(3));
-}
-
 function benchFold(name: FoldName): BenchRow[] {
   medianMs(name, MESSAGE_COUNTS[0]);
   const medians = MESSAGE_COUNTS.map((count) => medianMs(name, count));
   const rows = MESSAGE_COUNTS.map((count, index) => ({
     name: `messages, ${name}, ${count} written one by one`,
-    value: round(medians[index] ?? 0),
+    value: rounded(medians[index] ?? 0),
     unit: "ms",
   }));
   const growth = (medians.at(-1) ?? 0) / (medians[0] ?? 1);
   return [
     ...rows,
-    { name: `messages, ${name}, time at 8,000 over time at 1,000`, value: round(growth), unit: "times" },
+    { name: `messages, ${name}, time at 8,000 over time at 1,000`, value: rounded(growth), unit: "times" },
   ];
 }
 
