@@ -136,8 +136,14 @@ async function cleanUp(): Promise<void> {
   rmSync(stateDir, { recursive: true, force: true });
 }
 
+// Pressed twice, Ctrl-C must not cut the cleaning short.
+let stopping = false;
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
-  process.once(signal, () => {
+  process.on(signal, () => {
+    if (stopping) return;
+    stopping = true;
+    // While starting there is no server to stop yet; leaving ends what was started.
+    if (server === undefined) process.exit(130);
     void cleanUp().then(() => process.exit(130));
   });
 }

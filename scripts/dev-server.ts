@@ -96,6 +96,13 @@ export function freePort(): Promise<number> {
   });
 }
 
+const running = new Set<ChildProcess>();
+
+/** Whatever way this process ends, what it started ends with it; detached groups would go on alone. */
+process.on("exit", () => {
+  for (const child of running) signalGroup(child, "SIGKILL");
+});
+
 function spawnWrangler(args: readonly string[], onLine: (line: string) => void): ChildProcess {
   const child = spawn(process.execPath, [WRANGLER, ...args], {
     cwd: ROOT,
@@ -104,6 +111,8 @@ function spawnWrangler(args: readonly string[], onLine: (line: string) => void):
     stdio: ["ignore", "pipe", "pipe"],
     env: { ...process.env, CI: "true", WRANGLER_SEND_METRICS: "false", WRANGLER_HIDE_BANNER: "true", FORCE_COLOR: "0" },
   });
+  running.add(child);
+  child.once("exit", () => running.delete(child));
   for (const stream of [child.stdout, child.stderr]) {
     let rest = "";
     stream?.setEncoding("utf8").on("data", (text: string) => {

@@ -10,11 +10,12 @@ import { err, ok } from "../domain/shared/result.ts";
 import { D1BatchRepository } from "../platform/d1/batch-repository.ts";
 import { DurableBatchWindowStore } from "../platform/durable-storage/batch-window-store.ts";
 import type { SnapshotRefusal } from "../platform/workspace/durable-workspace.ts";
+import { toBatch } from "../protocol/batch-views.ts";
 import type { Batch, CreateBatchBody } from "../protocol/batches.ts";
 import type { RpcResult } from "../protocol/errors.ts";
 import type { RunEventDraft } from "../protocol/run-events.ts";
 import { BatchPump, type WakeGrant } from "./batch-pump.ts";
-import { toBatch, toBatchDraft, toBatchRefusal } from "./batch-view.ts";
+import { toBatchDraft, toBatchRefusal } from "./batch-draft.ts";
 import type { AlarmSource } from "./object-alarm.ts";
 import type { ThreadContext } from "./thread-context.ts";
 

@@ -1,9 +1,8 @@
-/** Batches as the wire has them, from and to the domain's shapes. */
+/** A batch create from the wire to the domain, and the domain's refusals as the API's. */
 import type { BatchRefusal } from "../domain/batch/batch-refusal.ts";
-import type { BatchView } from "../domain/batch/batch.ts";
 import type { BatchDraft } from "../domain/batch/validate-batch.ts";
 import { unreachable } from "../domain/shared/assert.ts";
-import type { Batch, CreateBatchBody } from "../protocol/batches.ts";
+import type { CreateBatchBody } from "../protocol/batches.ts";
 import type { ApiRefusal } from "../protocol/errors.ts";
 
 export function toBatchDraft(body: CreateBatchBody): BatchDraft {
@@ -16,24 +15,6 @@ export function toBatchDraft(body: CreateBatchBody): BatchDraft {
     maxRunningItems: body.max_running_items,
     maxAttempts: body.max_attempts,
     timeoutSeconds: body.timeout_seconds,
-  };
-}
-
-export function toBatch(view: BatchView): Batch {
-  return {
-    batch_id: view.batchId,
-    thread_id: view.threadId,
-    title: view.title,
-    subagent_type: view.subagentType,
-    status: view.status,
-    total_items: view.totalItems,
-    counts: view.counts,
-    max_live_items: view.maxLiveItems,
-    max_running_items: view.maxRunningItems,
-    max_attempts: view.maxAttempts,
-    timeout_seconds: view.timeoutSeconds,
-    created_at: new Date(view.createdAt).toISOString(),
-    updated_at: new Date(view.updatedAt).toISOString(),
   };
 }
 
