@@ -87,9 +87,11 @@ function stopped(why: string): ToolOutcome {
   };
 }
 
-/** The shell names its configuration fields, which a model cannot change. */
+/** The shell names its configuration fields and its packages, which a model cannot change. */
 function forReader(text: string): string {
-  return text.replaceAll(/, increase executionLimits\.\w+/g, "; this is a limit of the shell");
+  return text
+    .replaceAll(/, increase executionLimits\.\w+/g, "; this is a limit of the shell")
+    .replaceAll(/command not available in browser environments\.[^\n]*/g, "command not found");
 }
 
 function trimEnd(text: string): string {

@@ -52,6 +52,11 @@ export class OpenSessions {
     this.#open.delete(overlay);
   }
 
+  /** Counts a closed session again, because the commit that made its changes part of storage was rolled back. */
+  restore(overlay: WorkspaceOverlay): void {
+    this.#open.add(overlay);
+  }
+
   #refusal(own: WorkspaceOverlay, proposed: readonly ProposedChange[]): WorkspaceRefusal | undefined {
     const others = [...this.#open].filter((overlay) => overlay !== own && overlay.changes.size > 0);
     for (const change of proposed) {

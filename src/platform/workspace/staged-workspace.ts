@@ -40,6 +40,7 @@ export class StagedWorkspace implements WorkspaceStaging {
     call.overlay.close();
     const { changed, version } = this.#workspace.commit(call.overlay.changes);
     if (!changed) return this.discard(toolCallId);
+    this.#workspace.sessions.close(call.overlay);
     call.appliedVersion = version;
     this.#settleSoon();
   }
@@ -64,7 +65,11 @@ export class StagedWorkspace implements WorkspaceStaging {
     const applied = [...this.#calls.values()].filter((call) => call.appliedVersion !== undefined);
     if (applied.length === 0) return;
     const committed = this.#workspace.committedVersion();
-    for (const call of applied) if (call.appliedVersion! > committed) call.appliedVersion = undefined;
+    for (const call of applied) {
+      if (call.appliedVersion! <= committed) continue;
+      call.appliedVersion = undefined;
+      this.#workspace.sessions.restore(call.overlay);
+    }
   }
 
   /** The transaction is synchronous, so it has ended, one way or the other, when a microtask runs. */

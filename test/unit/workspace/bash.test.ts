@@ -67,6 +67,12 @@ it("reaches nothing outside the workspace: no host files, no network", async () 
   expect(content).not.toMatch(/root:|etc\n/);
 });
 
+it("calls a command that it lacks not found, without advice that only a developer could follow", async () => {
+  expect((await bash("python3 -c 1; nosuch")).content).toBe(
+    "bash: python3: command not found\nbash: nosuch: command not found\nexit code 127",
+  );
+});
+
 it("says why a write was refused, also behind a redirect", async () => {
   expect(await bash("echo x > data/in.csv; echo not reached")).toEqual({
     status: "error",

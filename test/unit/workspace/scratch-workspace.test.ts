@@ -75,22 +75,6 @@ it("shares one session between an item's calls, so a later call reads what an ea
   expect(workspace.open("call_2").read("a.txt").ok).toBe(true);
 });
 
-it("keeps a tree: parents appear, files are no directories, non-empty directories need recursion", () => {
-  const { session } = scratch();
-  session.write("a/b/c.txt", encode("c"));
-  expect(session.walk(".")).toMatchObject({ value: [{ path: "/workspace/a/b/c.txt" }] });
-  expect(session.list("a")).toMatchObject({ value: [{ path: "/workspace/a/b", kind: "directory" }] });
-  expect(refusalOf(session.write("a/b", encode("x")))).toBe("not_a_file");
-  expect(refusalOf(session.write("a/b/c.txt/d", encode("x")))).toBe("not_a_directory");
-  expect(refusalOf(session.makeDirectory("a/b/c.txt"))).toBe("not_a_directory");
-  expect(refusalOf(session.list("a/b/c.txt"))).toBe("not_a_directory");
-  expect(refusalOf(session.read("a"))).toBe("not_a_file");
-  expect(refusalOf(session.remove("a", { recursive: false }))).toBe("not_empty");
-  expect(session.remove("a", { recursive: true }).ok).toBe(true);
-  expect(session.list(".")).toEqual({ ok: true, value: [] });
-  expect(refusalOf(session.remove(".", { recursive: true }))).toBe("path_refused");
-});
-
 it("lets a file stand where a directory was, and the other way round", () => {
   const { session } = scratch();
   session.write("x/y", encode("1"));
@@ -100,13 +84,4 @@ it("lets a file stand where a directory was, and the other way round", () => {
   session.remove("x", { recursive: false });
   session.makeDirectory("x");
   expect(session.list(".")).toMatchObject({ value: [{ path: "/workspace/x", kind: "directory" }] });
-});
-
-it("copies what it is handed, so a buffer used again does not change a file", () => {
-  const { session } = scratch();
-  const buffer = encode("first");
-  session.write("a", buffer);
-  buffer.fill(0);
-  const read = session.read("a");
-  expect(read.ok && decode(read.value)).toBe("first");
 });

@@ -89,6 +89,25 @@ it("tells a rolled back commit from a durable one when others commit right behin
   });
 });
 
+it("still protects the files of a call whose commit was rolled back", async () => {
+  await inFreshObject("rollback-busy", async ({ storage, staging, workspace }) => {
+    workspace.put("a", encode("x"));
+    const editor = staging.open("call_1");
+    textAt(editor, "a");
+    editor.write("a", encode("X"));
+    const failing = () =>
+      storage.transactionSync(() => {
+        staging.commit("call_1");
+        throw new Error("rolled back");
+      });
+    expect(failing).toThrow("rolled back");
+    await Promise.resolve();
+    expect(reasonOf(staging.open("call_2").write("a", encode("y")))).toBe("busy");
+    storage.transactionSync(() => staging.commit("call_1"));
+    expect(storedText(storage, "a")).toBe("X");
+  });
+});
+
 it("commits once: a commit repeated in the same transaction or later adds nothing", async () => {
   await inFreshObject("idempotent", async ({ storage, staging }) => {
     staging.open("call_1").append("log", encode("x"));
