@@ -5,8 +5,6 @@
  */
 import type { Result } from "../../domain/shared/result.ts";
 
-export { WORKSPACE_ROOT } from "../../domain/workspace/paths.ts";
-
 export interface WorkspaceEntry {
   readonly path: string;
   readonly kind: "file" | "directory";
