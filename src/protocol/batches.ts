@@ -4,11 +4,7 @@
  */
 import { z } from "zod";
 
-export const BATCH_STATUSES = ["loading", "running", "completed", "cancelled"] as const;
-export type BatchStatus = (typeof BATCH_STATUSES)[number];
-
 export const ITEM_STATUSES = ["pending", "leased", "completed", "failed", "cancelled"] as const;
-export type ItemStatus = (typeof ITEM_STATUSES)[number];
 
 export const BATCH_TITLE_CHARS_MAX = 256;
 export const ITEM_KEY_CHARS_MAX = 128;
@@ -43,7 +39,6 @@ export const batchCountsSchema = z
     cancelled: z.int(),
   })
   .meta({ ref: "BatchCounts" });
-export type BatchCounts = z.infer<typeof batchCountsSchema>;
 
 export const batchSchema = z
   .object({
@@ -101,7 +96,6 @@ export const listItemsQuerySchema = z.strictObject({
   after_ordinal: z.coerce.number().int().min(-1).default(-1),
   limit: z.coerce.number().int().min(1).max(1_000).default(100),
 });
-export type ListItemsQuery = z.output<typeof listItemsQuerySchema>;
 
 /** `progress` frames of `GET /batches/{b}/events`. */
 export const batchProgressSchema = batchSchema.pick({ batch_id: true, status: true, total_items: true, counts: true });

@@ -10,6 +10,7 @@ import type { HookContext, ToolCallRequest, ToolCallResult } from "../hooks/hook
 import { ToolCallRefusal } from "../hooks/tool-errors.ts";
 import { TOOL_WRITABLE_CHANNELS } from "../thread-state/channels.ts";
 import type { ThreadState, ThreadStateUpdate } from "../thread-state/thread-state.ts";
+import { INVALID_CALLS_KEY } from "../models/model-answer.ts";
 import type { Tool, ToolOutcome, ToolRuntime } from "../tools/tool.ts";
 import type { AgentServices } from "./agent-services.ts";
 import type { IdentifiedToolCall } from "./pending-calls.ts";
@@ -42,7 +43,7 @@ function invalidMark(state: ThreadState, callId: string): InvalidToolCall | unde
     (message): message is AIMessage =>
       isAIMessage(message) && (message.tool_calls ?? []).some((call) => call.id === callId),
   );
-  const marks = answer?.additional_kwargs["deputy_invalid_tool_calls"] as Record<string, InvalidToolCall> | undefined;
+  const marks = answer?.additional_kwargs[INVALID_CALLS_KEY] as Record<string, InvalidToolCall> | undefined;
   return marks?.[callId];
 }
 
