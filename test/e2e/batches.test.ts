@@ -18,7 +18,11 @@ interface Line {
 
 const deputy = new DeputyServer({
   env: {
-    DEPUTY_OVERRIDES: JSON.stringify({ subagent_batches: { lease_seconds: 4 }, runtime: { keep_alive_seconds: 1 } }),
+    DEPUTY_OVERRIDES: JSON.stringify({
+      subagent_runtime: { max_running: 20 },
+      subagent_batches: { lease_seconds: 4 },
+      runtime: { keep_alive_seconds: 1 },
+    }),
   },
 });
 
