@@ -2,9 +2,10 @@
 import { v5, v7 } from "uuid";
 import { ASSISTANT_NAMESPACE } from "../protocol/identifiers.ts";
 
-/** Time-ordered, so ids sort by age. */
-export function newUuidV7(): string {
-  return v7();
+/** Time-ordered, so ids sort by age. A clock that was set back does not make an id older than `notBefore` (milliseconds). */
+export function newUuidV7(notBefore = 0): string {
+  // Without options the package counts on within a millisecond; given a time it would not.
+  return notBefore > Date.now() ? v7({ msecs: notBefore }) : v7();
 }
 
 /** The stable id of a graph's default assistant: the same on every deployment. */
