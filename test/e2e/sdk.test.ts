@@ -1,6 +1,9 @@
+import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Client } from "@langchain/langgraph-sdk";
 import { v5 as uuidV5 } from "uuid";
+import { parseDays, rainOfYear } from "../../demo/direct-computation.ts";
+import { DATA_PATH, leadScript } from "../../demo/prompts.ts";
 import { DeputyServer, eventually } from "../support/deputy-server.ts";
 import {
   collect,
@@ -9,6 +12,7 @@ import {
   human,
   LEAD,
   type LeadValues,
+  type Part,
   runIdOf,
   sdkClient,
   type WireMessage,
@@ -47,6 +51,10 @@ async function statusOf(call: Promise<unknown>): Promise<number | undefined> {
     () => undefined,
     (error: unknown) => (error as { status?: number }).status,
   );
+}
+
+function isToken({ event, data }: Part): boolean {
+  return event === "messages" && (data as [WireMessage])[0].content.startsWith("word");
 }
 
 function pairsOf(messages: readonly WireMessage[]): [string, string][] {
@@ -449,6 +457,34 @@ describe("assistants", () => {
   });
 });
 
+describe("the demo's answer", () => {
+  const CSV = readFileSync("demo/data/seattle-weather.csv", "utf8");
+
+  async function answerOver(csv: string): Promise<string[]> {
+    const threadId = await newThread();
+    const put = await fetch(`${deputy.url}/threads/${threadId}/files/${DATA_PATH}`, { method: "PUT", body: csv });
+    expect(put.status).toBe(201);
+    const values = (await client.runs.wait(threadId, LEAD, human(leadScript()))) as unknown as LeadValues;
+    return values.messages.at(-1)!.content.split("\n");
+  }
+
+  it("is computed from the data: one number changed in the file changes that number in the answer, and no other", async () => {
+    const before = await answerOver(CSV);
+    // The rain of one day of 2013, a hundred millimetres more.
+    const changed = CSV.replace(
+      /^(2013-06-01,)([\d.]+)/m,
+      (_line, date: string, rain: string) => `${date}${Number(rain) + 100}`,
+    );
+    expect(changed).not.toBe(CSV);
+    const after = await answerOver(changed);
+    const rain = (lines: string[]) => lines.find((line) => line.startsWith("rain 2013"))!;
+    expect(rain(before)).toBe(`rain 2013 ${rainOfYear(parseDays(CSV), "2013")} mm`);
+    expect(rain(after)).toBe(`rain 2013 ${rainOfYear(parseDays(changed), "2013")} mm`);
+    expect(rain(after)).not.toBe(rain(before));
+    expect(after.filter((line) => line !== rain(after))).toEqual(before.filter((line) => line !== rain(before)));
+  });
+});
+
 describe("errors", () => {
   it("HTTPError.status tells a missing thread, run and assistant, a busy thread and a bad body apart", async () => {
     const threadId = await newThread();
@@ -492,5 +528,37 @@ describe("errors", () => {
     expect((await client.threads.get(threadId)).status).toBe("error");
     const next = (await client.runs.wait(threadId, LEAD, human("@ say recovered"))) as unknown as LeadValues;
     expect(next.messages.at(-1)!.content).toBe("recovered");
+  });
+});
+
+describe("a server that dies under a stream", () => {
+  // Last: it kills the server.
+  it("is met again by the same SDK stream: a second attempt's frames with new ids, no id twice, the whole answer (P1)", async () => {
+    // As the SDK retries by itself.
+    const outside = sdkClient(deputy.url, { maxRetries: 4 });
+    const threadId = await newThread();
+    const script = `@ call bash {"command": "echo once >> marks.txt"}\n@ delay 100\n@ say ${"word ".repeat(30)}`;
+    const parts: Part[] = [];
+    let restarted: Promise<void> | undefined;
+    const stream = outside.runs.stream(threadId, LEAD, {
+      ...human(script),
+      streamMode: ["messages-tuple", "values"],
+      streamResumable: true,
+    });
+    for await (const part of stream) {
+      parts.push(part as Part);
+      if (restarted === undefined && isToken(part as Part)) {
+        restarted = deputy.kill().then(() => deputy.start());
+      }
+    }
+    await restarted;
+    const attempts = dataOf<{ attempt: number; run_id: string }>(parts, "metadata");
+    expect(attempts.map(({ attempt }) => attempt)).toEqual([1, 2]);
+    const ids = parts.map((part) => Number(part.id));
+    expect(ids).toEqual([...new Set(ids)].toSorted((left, right) => left - right));
+    const final = dataOf<LeadValues>(parts, "values").at(-1)!;
+    expect(final.messages.at(-1)!.content.trim()).toBe("word ".repeat(30).trim());
+    expect((await client.runs.get(threadId, attempts[0]!.run_id)).status).toBe("success");
+    expect(await (await fetch(`${deputy.url}/threads/${threadId}/files/marks.txt`)).text()).toBe("once\n");
   });
 });

@@ -2,6 +2,7 @@ import { env, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { OPERATIONS } from "../../../src/gateway/app.ts";
 import { threadObjectName } from "../../../src/platform/thread-directory.ts";
+import { eventually } from "../../support/eventually.ts";
 import { ALICE, asking, BOB, newThread, send, sendJson } from "../../support/http.ts";
 import { ROUTE_SAMPLES } from "../../support/route-samples.ts";
 
@@ -81,6 +82,45 @@ describe("a thread that does not exist", () => {
     expect((await send("DELETE", `/threads/${threadId}`)).status).toBe(204);
     expect(await tablesOf("alice", threadId)).toEqual([]);
     expect((await send("GET", `/threads/${threadId}`)).status).toBe(404);
+  });
+});
+
+describe("deleting a thread", () => {
+  it("ends its live run, and nothing that was under way writes storage or an alarm back", async () => {
+    const threadId = await newThread();
+    const script = '@ & call bash {"command": "sleep 15"}\n@ & call bash {"command": "echo quick"}\n@ say never';
+    const { run_id: runId } = await sendJson<{ run_id: string }>("POST", `/threads/${threadId}/runs`, asking(script));
+    await eventually(
+      () => sendJson<{ event_type: string }[]>("GET", `/threads/${threadId}/runs/${runId}/events`),
+      (rows) => rows.some((row) => row.event_type === "llm.tool.result"),
+    );
+    expect((await send("DELETE", `/threads/${threadId}`)).status).toBe(204);
+    expect((await send("GET", `/threads/${threadId}`)).status).toBe(404);
+    // Time for what might still be under way: the run's end, its flush, its pruning.
+    await new Promise((next) => void setTimeout(next, 500));
+    expect(await tablesOf("alice", threadId)).toEqual([]);
+    const rows = await env.DB.prepare("SELECT count(*) AS n FROM run_events WHERE thread_id = ?")
+      .bind(threadId)
+      .first<{ n: number }>();
+    expect(rows!.n).toBe(0);
+    expect(await sendJson("POST", "/threads/search", { ids: [threadId] })).toEqual([]);
+  });
+
+  it("lets a new thread of the same id start empty", async () => {
+    const threadId = `again-${crypto.randomUUID()}`;
+    await sendJson("POST", "/threads", { thread_id: threadId });
+    await (await send("POST", `/threads/${threadId}/runs/wait`, asking("@ say old"))).text();
+    await send("DELETE", `/threads/${threadId}`);
+    await sendJson("POST", "/threads", { thread_id: threadId });
+    expect(await sendJson("GET", `/threads/${threadId}/runs`)).toEqual([]);
+    const values = await sendJson<{ messages: unknown[] }>(
+      "POST",
+      `/threads/${threadId}/runs/wait`,
+      asking("@ say new"),
+    );
+    expect(values.messages).toHaveLength(2);
+    const messages = await sendJson<{ seq: number }[]>("GET", `/threads/${threadId}/messages`);
+    expect(messages).toHaveLength(2);
   });
 });
 

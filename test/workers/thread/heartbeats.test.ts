@@ -1,0 +1,31 @@
+import { expect, it, vi } from "vitest";
+import { FrameReader, HEARTBEAT_MS } from "../../../src/durable-objects/frame-reader.ts";
+import { VersionSignal } from "../../../src/platform/durable-storage/version-signal.ts";
+
+// In a file of its own: faked timers would fire those of live objects in the wrong context.
+it("gives a reader a heartbeat comment when nothing came for its interval, and then again", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  try {
+    const reader = new FrameReader({
+      source: {
+        next: () => ({ kind: "none" }),
+        ended: () => false,
+        signal: new VersionSignal(),
+        renderValues: async () => "{}",
+        renderHead: async () => "{}",
+      },
+      afterId: 0,
+      wants: () => true,
+      now: () => 0,
+    });
+    const body = reader.stream().getReader();
+    for (let beat = 0; beat < 2; beat += 1) {
+      const read = body.read();
+      await vi.advanceTimersByTimeAsync(HEARTBEAT_MS);
+      expect(new TextDecoder().decode((await read).value)).toBe(": heartbeat\n\n");
+    }
+    await body.cancel();
+  } finally {
+    vi.useRealTimers();
+  }
+});
