@@ -1,0 +1,81 @@
+/** Links, file names and named tests of the documentation, so that a renamed one is found here and not by a reader. */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { OBJECT_SCHEMA } from "../../src/platform/durable-storage/object-schema.ts";
+
+const pages = [
+  "README.md",
+  "CHANGELOG.md",
+  ...readdirSync("docs", { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => join("docs", name)),
+];
+
+function brokenLinks(page: string): string[] {
+  const links = [...readFileSync(page, "utf8").matchAll(/\]\(([^)#\s]+)(?:#[^)]*)?\)/g)].map(([, link = ""]) => link);
+  return links.filter((link) => !link.includes(":") && !existsSync(join(dirname(page), link)));
+}
+
+/** Paths in code marks: of the repository, or below `src/` as the tables write them. */
+function missingPaths(page: string): string[] {
+  const paths = [...readFileSync(page, "utf8").matchAll(/`((?:[\w.-]+\/)+[\w.-]+\.(?:ts|sql|json|md|csv))`/g)];
+  return paths.map(([, path = ""]) => path).filter((path) => !existsSync(path) && !existsSync(join("src", path)));
+}
+
+function missingTests(page: string): string[] {
+  const named = [...readFileSync(page, "utf8").matchAll(/`(test\/[\w./-]+\.test\.ts) > ([^`]+)`/g)];
+  return named
+    .filter(([, file = "", name = ""]) => !existsSync(file) || !readFileSync(file, "utf8").includes(name))
+    .map(([, file, name]) => `${file} > ${name}`);
+}
+
+/** `table (column, …)` of every CREATE TABLE, comments left out. */
+function tablesOf(sql: string): string[] {
+  const bare = sql.replace(/--.*$/gm, "");
+  return [...bare.matchAll(/CREATE TABLE (\w+) \(([\s\S]*?)\n?\s*\)(?: WITHOUT ROWID)?;?\s*(?=$|CREATE)/g)].map(
+    ([, table = "", body = ""]) => {
+      const columns = [...body.matchAll(/(?:^|\n|, |^\s*)\s*([a-z_]+) (?:TEXT|INTEGER|BLOB)/g)].map(([, name]) => name);
+      return `| \`${table}\` | ${columns.map((name) => `\`${name}\``).join(", ")} |`;
+    },
+  );
+}
+
+describe("documentation", () => {
+  it("docs/storage.md has every table with its columns in their order", () => {
+    const storage = readFileSync("docs/storage.md", "utf8");
+    const own = OBJECT_SCHEMA.flatMap((step) => step.statements).flatMap(tablesOf);
+    const shared = readdirSync("migrations").flatMap((name) =>
+      tablesOf(readFileSync(join("migrations", name), "utf8")),
+    );
+    expect([own.length, shared.length]).toEqual([13, 12]);
+    expect([...own, ...shared].filter((row) => !storage.includes(row))).toEqual([]);
+  });
+
+  it.each(pages)("%s links only to what is there", (page) => {
+    expect(brokenLinks(page)).toEqual([]);
+    expect(missingPaths(page)).toEqual([]);
+    expect(missingTests(page)).toEqual([]);
+  });
+
+  it("every promise names a test", () => {
+    const rows = readFileSync("docs/architecture.md", "utf8").match(/^\| [PB]\d \| .*`test\/.* > .*`.*\|$/gm) ?? [];
+    const promises = rows.map((row) => row.slice(2, 4)).sort();
+    expect(promises).toEqual([..."123456789"].map((n) => `B${n}`).concat([..."12345678"].map((n) => `P${n}`)));
+  });
+
+  it("every decision is in the README's reach", () => {
+    const listed = readFileSync("docs/decisions/README.md", "utf8");
+    const decisions = readdirSync("docs/decisions").filter((name) => name !== "README.md");
+    expect(decisions.filter((name) => !listed.includes(`(${name})`))).toEqual([]);
+  });
+
+  it("docs/decisions/dependencies.md names every dependency with its version", () => {
+    const manifest = JSON.parse(readFileSync("package.json", "utf8")) as Record<string, Record<string, string>>;
+    const { dependencies, devDependencies, optionalDependencies } = manifest;
+    const rows = Object.entries({ ...dependencies, ...devDependencies, ...optionalDependencies });
+    const page = readFileSync("docs/decisions/dependencies.md", "utf8");
+    expect(rows.filter(([name, version]) => !page.includes(`| \`${name}\` | ${version} | `))).toEqual([]);
+    expect(page.match(/^\| `/gm)?.length).toBe(rows.length);
+  });
+});
