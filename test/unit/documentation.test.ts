@@ -61,7 +61,7 @@ describe("documentation", () => {
   it("every promise names a test", () => {
     const rows = readFileSync("docs/architecture.md", "utf8").match(/^\| [PB]\d \| .*`test\/.* > .*`.*\|$/gm) ?? [];
     const promises = rows.map((row) => row.slice(2, 4)).sort();
-    expect(promises).toEqual([..."123456789"].map((n) => `B${n}`).concat([..."12345678"].map((n) => `P${n}`)));
+    expect(promises.join(" ")).toBe("B1 B2 B3 B4 B5 B6 B7 B8 B9 P1 P2 P3 P4 P5 P6 P7 P8");
   });
 
   it("every decision is in the README's reach", () => {
