@@ -15,10 +15,10 @@ import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
 import { toTerminalTaskEvent, type TaskEvent } from "../domain/delegation/task-events.ts";
 import { cancelUnanswered, REASON } from "./cancel-unanswered.ts";
 import { runConfig } from "./run-config.ts";
+import { saveRunEnd } from "./run-end.ts";
 import type { LiveRun } from "./live-runs.ts";
 import { FrameMapper, type StreamChunk, toLangGraphModes } from "./stream-frames.ts";
 import type { ThreadContext } from "./thread-context.ts";
-import { runEnded } from "./thread-log.ts";
 
 export type RunStart = { readonly kind: "input"; readonly input: unknown } | { readonly kind: "resume" };
 
@@ -143,9 +143,7 @@ export class RunDriver {
     if (outcome.kind === "failed") live.frames.append("error", JSON.stringify(outcome.error));
     this.#context.storage.transactionSync(() => {
       live.frames.flush();
-      this.#context.runs.save({ ...ended, framesReserved: live.frames.reserved });
-      this.#context.outbox.append([runEnded(ended)], { now: ended.updatedAt });
-      for (const { taskId } of this.#context.delegations.ofRun(run.runId)) this.#context.delegations.delete(taskId);
+      saveRunEnd(this.#context, { ...ended, framesReserved: live.frames.reserved });
     });
   }
 }

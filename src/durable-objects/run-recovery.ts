@@ -1,6 +1,7 @@
 /**
  * Finds runs that storage calls running and nobody drives, and does what `domain/run/recovery` decides. Called on every
  * wake, alarm wakes included, so that a run ends even when no client ever asks again (P1).
+ * Recoveries go one after the other: two at once would each write an end.
  */
 import { decideRecovery } from "../domain/run/recovery.ts";
 import { unreachable } from "../domain/shared/assert.ts";
@@ -9,20 +10,28 @@ import type { ThreadState } from "../agent/thread-state/thread-state.ts";
 import type { RunRecord } from "../platform/durable-storage/run-store.ts";
 import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
 import { cancelUnanswered } from "./cancel-unanswered.ts";
+import { saveRunEnd } from "./run-end.ts";
 import type { RunService } from "./run-service.ts";
 import type { ThreadContext } from "./thread-context.ts";
-import { runEnded, runRecovered } from "./thread-log.ts";
+import { runRecovered } from "./thread-log.ts";
 
 export class RunRecovery {
   readonly #context: ThreadContext;
   readonly #runs: RunService;
+  #last: Promise<void> = Promise.resolve();
 
   constructor(context: ThreadContext, runs: RunService) {
     this.#context = context;
     this.#runs = runs;
   }
 
-  async recover(): Promise<void> {
+  /** Never rejects: a run that cannot be recovered now is tried again by the next alarm. */
+  recover(): Promise<void> {
+    this.#last = this.#last.then(() => this.#recoverAll());
+    return this.#last;
+  }
+
+  async #recoverAll(): Promise<void> {
     for (const run of this.#context.runs.active()) {
       if (this.#context.live.get(run.runId) !== undefined) continue;
       try {
@@ -53,6 +62,9 @@ export class RunRecovery {
         return;
       case "resume":
         await this.#reopenCalls(run);
+        // A cancel may have been stored while the state was read; a start from the row read before would undo it.
+        if (this.#context.runs.find(run.runId)?.cancelRequested === true)
+          return this.#recoverRun({ ...run, cancelRequested: true });
         this.#resume({ ...run, recovery: decision.recovery }, "resume");
         return;
       case "finish_cancel":
@@ -95,9 +107,7 @@ export class RunRecovery {
       updatedAt: this.#context.now(),
     };
     this.#context.storage.transactionSync(() => {
-      this.#context.runs.save(ended);
-      this.#context.outbox.append([runEnded(ended)], { now: ended.updatedAt });
-      for (const { taskId } of this.#context.delegations.ofRun(run.runId)) this.#context.delegations.delete(taskId);
+      saveRunEnd(this.#context, ended);
     });
     this.#context.flush.kick();
   }

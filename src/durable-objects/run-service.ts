@@ -8,6 +8,7 @@ import { decideStart } from "../domain/run/multitask.ts";
 import { isTerminal } from "../domain/run/run-status.ts";
 import { err, ok } from "../domain/shared/result.ts";
 import type { ThreadState } from "../agent/thread-state/thread-state.ts";
+import { FRAME_RESERVATION } from "../platform/durable-storage/frame-log.ts";
 import type { RunRecord } from "../platform/durable-storage/run-store.ts";
 import type { ApiRefusal, RpcResult } from "../protocol/errors.ts";
 import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
@@ -16,11 +17,15 @@ import type { ListRunsQuery } from "../protocol/runs.ts";
 import type { RunCommand, ThreadAddress } from "../protocol/thread-rpc.ts";
 import type { RunDriver, RunStart } from "./run-driver.ts";
 import { prepareLeadInput, restoreLeadInput } from "./run-input.ts";
-import { initialReservation, type ThreadContext } from "./thread-context.ts";
+import type { ThreadContext } from "./thread-context.ts";
 import { messageEvent, runStarted } from "./thread-log.ts";
+import { insertThread } from "./thread-service.ts";
 
 /** A stored run is one row: its create must fit well under the 2 MB row. */
 const RUN_COMMAND_CHARS_MAX = 1_500_000;
+
+/** Each try reads the state anew; a thread whose state is edited faster than that is busy. */
+const ACCEPT_TRIES_MAX = 5;
 
 interface PreparedRun {
   /** Set when the thread is made with the run. */
@@ -47,19 +52,14 @@ export class RunService {
     if (!this.#context.deps.catalog.has(command.graph_id)) {
       return err({ code: "not_found", message: `no graph '${command.graph_id}'` });
     }
-    const busy = this.#refusedStart();
-    if (busy !== undefined) return err(busy);
-    const prepared = await this.#prepare(command, newThread);
-    if (!prepared.ok) return prepared;
-    if (JSON.stringify(prepared.value.command).length > RUN_COMMAND_CHARS_MAX) {
-      return err({ code: "too_large", message: `a run's body may hold ${RUN_COMMAND_CHARS_MAX} characters` });
+    for (let tries = 0; tries < ACCEPT_TRIES_MAX; tries += 1) {
+      const accepted = await this.#tryAccept(command, newThread);
+      // The state moved while it was read: what was checked against it is checked again.
+      if (accepted === "state_moved") continue;
+      if (accepted.ok) this.#start(accepted.value, this.#startOf(accepted.value));
+      return accepted;
     }
-    const accepted = this.#accept(prepared.value);
-    // The state moved while it was read: what was checked against it is checked again.
-    if (accepted === "state_moved") return this.create(command, newThread);
-    if (!accepted.ok) return accepted;
-    this.#start(accepted.value, this.#startOf(accepted.value));
-    return accepted;
+    return err({ code: "thread_busy", message: "the thread's state is being edited; try again" });
   }
 
   find(runId: string): RpcResult<RunRecord> {
@@ -132,6 +132,21 @@ export class RunService {
     return { kind: "input", input: run.graphId === LEAD_GRAPH_ID ? restoreLeadInput(input) : input };
   }
 
+  async #tryAccept(
+    command: RunCommand,
+    newThread: ThreadAddress | undefined,
+  ): Promise<RpcResult<RunRecord> | "state_moved"> {
+    const busy = this.#refusedStart();
+    if (busy !== undefined) return err(busy);
+    await this.#context.edits.settled();
+    const prepared = await this.#prepare(command, newThread);
+    if (!prepared.ok) return prepared;
+    if (JSON.stringify(prepared.value.command).length > RUN_COMMAND_CHARS_MAX) {
+      return err({ code: "too_large", message: `a run's body may hold ${RUN_COMMAND_CHARS_MAX} characters` });
+    }
+    return this.#accept(prepared.value);
+  }
+
   async #prepare(command: RunCommand, newThread: ThreadAddress | undefined): Promise<RpcResult<PreparedRun>> {
     const { input } = command.body;
     const state = await this.#headState(command.graph_id);
@@ -182,9 +197,10 @@ export class RunService {
       // Asked again here: another create may have been accepted while this one read the state.
       const busy = this.#refusedStart();
       if (busy !== undefined) return err(busy);
+      if (this.#context.edits.active) return "state_moved";
       if (this.#context.headCheckpointId() !== prepared.baseCheckpointId) return "state_moved";
       if (prepared.newThread !== undefined && this.#context.threads.load() === undefined) {
-        this.#insertThread(prepared.newThread);
+        insertThread(this.#context, prepared.newThread, {});
       }
       const run = this.#toRecord(prepared);
       this.#context.runs.save(run);
@@ -193,22 +209,12 @@ export class RunService {
     });
   }
 
-  #insertThread({ owner, thread_id: threadId }: ThreadAddress): void {
-    const now = this.#context.now();
-    this.#context.threads.save({ owner, threadId, metadata: {}, createdAt: now, updatedAt: now, epoch: 0 });
-    this.#context.outbox.append([], { now, threadChanged: true });
-  }
-
-  /** Run ids order the thread's runs, so a new one is later than the newest whatever the clock did meanwhile. */
-  #newRunId(): string {
-    const newest = this.#context.runs.newest();
-    return this.#context.deps.newId(newest === undefined ? 0 : newest.createdAt + 1);
-  }
-
   #toRecord({ command, baseCheckpointId }: PreparedRun): RunRecord {
     const now = this.#context.now();
+    // Run ids order the thread's runs by this time: it is later than the newest run's, whatever the clock did meanwhile.
+    const createdAt = Math.max(now, (this.#context.runs.newest()?.createdAt ?? 0) + 1);
     return {
-      runId: this.#newRunId(),
+      runId: this.#context.deps.newId(createdAt),
       status: "running",
       graphId: command.graph_id,
       command,
@@ -217,11 +223,11 @@ export class RunService {
       cancelRequested: false,
       attempt: 1,
       recovery: { attempts: 0, headCheckpointId: baseCheckpointId, progressAt: now },
-      framesReserved: initialReservation(),
+      framesReserved: FRAME_RESERVATION,
       error: null,
       interrupts: null,
-      createdAt: now,
-      updatedAt: now,
+      createdAt,
+      updatedAt: createdAt,
     };
   }
 }

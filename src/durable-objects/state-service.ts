@@ -57,7 +57,11 @@ export class StateService {
     return ok(states);
   }
 
-  async update(body: UpdateStateBody): Promise<RpcResult<{ checkpoint: Record<string, unknown> }>> {
+  update(body: UpdateStateBody): Promise<RpcResult<{ checkpoint: Record<string, unknown> }>> {
+    return this.#context.edits.run(() => this.#update(body));
+  }
+
+  async #update(body: UpdateStateBody): Promise<RpcResult<{ checkpoint: Record<string, unknown> }>> {
     if (this.#context.runs.active().length > 0) {
       return err({ code: "thread_busy", message: "thread has an active run; its state cannot be edited now" });
     }

@@ -14,7 +14,7 @@ import { D1RunEventLog } from "../platform/d1/run-event-log.ts";
 import { DurableCheckpointSaver } from "../platform/durable-storage/checkpoint-saver.ts";
 import { DelegationStore } from "../platform/durable-storage/delegation-store.ts";
 import { EventOutbox } from "../platform/durable-storage/event-outbox.ts";
-import { FRAME_RESERVATION, FrameLog } from "../platform/durable-storage/frame-log.ts";
+import { FrameLog } from "../platform/durable-storage/frame-log.ts";
 import { DurableGrantStore } from "../platform/durable-storage/grant-store.ts";
 import { LiveFrames } from "../platform/durable-storage/live-frames.ts";
 import { MeteredSql } from "../platform/durable-storage/metered-sql.ts";
@@ -29,6 +29,7 @@ import { CommitEvents } from "./commit-events.ts";
 import { ThreadDelegationJournal } from "./delegation-journal.ts";
 import { EventFlush } from "./event-flush.ts";
 import { type LiveRun, LiveRuns } from "./live-runs.ts";
+import { StateEdits } from "./state-edits.ts";
 import { ToolAttempts } from "./tool-attempts.ts";
 import { ValuesCache } from "./values-cache.ts";
 
@@ -76,7 +77,10 @@ export class ThreadContext {
   readonly live: LiveRuns;
   readonly values: ValuesCache;
   readonly attempts = new ToolAttempts();
+  readonly edits = new StateEdits();
   readonly #events: ThreadContextEvents;
+  /** Graphs for reading state, by id: they carry no run, so one a wake serves every read. */
+  readonly #stateGraphs = new Map<string, BuiltGraph>();
   #epoch: number | undefined;
   #threadId: string | undefined;
 
@@ -153,8 +157,13 @@ export class ThreadContext {
 
   /** The graph whose channels the thread's state has: its newest run's, else the lead agent's. */
   async stateGraph(): Promise<BuiltGraph> {
-    const graphId = this.runs.newest()?.graphId ?? LEAD_GRAPH_ID;
-    return this.#build(this.deps.catalog.has(graphId) ? graphId : LEAD_GRAPH_ID, {});
+    const newest = this.runs.newestGraphId() ?? LEAD_GRAPH_ID;
+    const graphId = this.deps.catalog.has(newest) ? newest : LEAD_GRAPH_ID;
+    const known = this.#stateGraphs.get(graphId);
+    if (known !== undefined) return known;
+    const built = await this.#build(graphId, {});
+    this.#stateGraphs.set(graphId, built);
+    return built;
   }
 
   openLiveRun(run: RunRecord): LiveRun {
@@ -270,7 +279,13 @@ export class ThreadContext {
       },
       now: () => this.now(),
     });
-    return new DurableCheckpointSaver({ storage: this.storage, sql: this.meter.labelled("checkpoints"), hook });
+    return new DurableCheckpointSaver({
+      storage: this.storage,
+      sql: this.meter.labelled("checkpoints"),
+      hook,
+      // There before the first context was; asked again at every write it would be two reads each.
+      ensureSchema: () => {},
+    });
   }
 
   #admissionController(): AdmissionController {
@@ -298,10 +313,6 @@ export class ThreadContext {
       },
     });
   }
-}
-
-export function initialReservation(): number {
-  return FRAME_RESERVATION;
 }
 
 function describe(fault: unknown): Record<string, unknown> {

@@ -31,19 +31,9 @@ export class ThreadService {
       if (body.if_exists === "do_nothing") return this.get();
       return err({ code: "already_exists", message: `thread '${address.thread_id}' already exists` });
     }
-    this.#insert(address, body.metadata);
+    this.#context.storage.transactionSync(() => insertThread(this.#context, address, body.metadata));
     await this.#context.flush.flush();
     return this.get();
-  }
-
-  /** Two rows: the thread, and the note that D1 has to hear of it. */
-  #insert(address: ThreadAddress, metadata: Record<string, unknown>): void {
-    const now = this.#context.now();
-    this.#context.storage.transactionSync(() => {
-      const { owner, thread_id: threadId } = address;
-      this.#context.threads.save({ owner, threadId, metadata, createdAt: now, updatedAt: now, epoch: 0 });
-      this.#context.outbox.append([], { now, threadChanged: true });
-    });
   }
 
   async get(): Promise<RpcResult<Thread>> {
@@ -97,6 +87,17 @@ export class ThreadService {
       interrupts: Object.fromEntries(asked.map((task) => [task.id, task.interrupts])),
     };
   }
+}
+
+/** Two rows: the thread, and the note that D1 has to hear of it. Call inside a transaction. */
+export function insertThread(
+  context: ThreadContext,
+  { owner, thread_id: threadId }: ThreadAddress,
+  metadata: Record<string, unknown>,
+): void {
+  const now = context.now();
+  context.threads.save({ owner, threadId, metadata, createdAt: now, updatedAt: now, epoch: 0 });
+  context.outbox.append([], { now, threadChanged: true });
 }
 
 /** Asked before a thread is made, so that a refused create leaves not even a schema. */

@@ -1,0 +1,14 @@
+/**
+ * The rows of a run's end, for the driver and for recovery alike: the terminal status, its one event, and the marks of
+ * delegations that ended with it. Owns what belongs to an end, not when it comes nor the transaction.
+ */
+import type { RunRecord } from "../platform/durable-storage/run-store.ts";
+import type { ThreadContext } from "./thread-context.ts";
+import { runEnded } from "./thread-log.ts";
+
+/** Call inside a transaction: a status without its event, or the other way round, would contradict the log (P1). */
+export function saveRunEnd(context: ThreadContext, ended: RunRecord): void {
+  context.runs.save(ended);
+  context.outbox.append([runEnded(ended)], { now: ended.updatedAt });
+  for (const { taskId } of context.delegations.ofRun(ended.runId)) context.delegations.delete(taskId);
+}
