@@ -60,7 +60,7 @@ async function streamWithCuts(script: string, cuts: readonly Cut[]): Promise<{ s
     streamResumable: true,
   });
   for await (const part of stream) {
-    seen.push(part as Part);
+    seen.push(part);
     const cut = cuts.find(({ afterParts }) => afterParts === seen.length);
     if (cut !== undefined) proxy.cutAfter(cut.bytes);
   }

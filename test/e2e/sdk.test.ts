@@ -546,8 +546,8 @@ describe("a server that dies under a stream", () => {
       streamResumable: true,
     });
     for await (const part of stream) {
-      parts.push(part as Part);
-      if (restarted === undefined && isToken(part as Part)) {
+      parts.push(part);
+      if (restarted === undefined && isToken(part)) {
         restarted = deputy.kill().then(() => deputy.start());
       }
     }

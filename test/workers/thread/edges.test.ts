@@ -183,7 +183,7 @@ describe("what leaves the Worker", () => {
       const script = `@ delegate general-purpose :: look :: <<'CHILD'\n@ call ls {"path": "/workspace"}\n@ say seen\nCHILD\n@ say {{result:1}}`;
       const frames = await streamRun(await newThread(), asking(script));
       expect((frames.at(-1)!.data as State["values"]).messages.at(-1)!.content).toContain("seen");
-      expect(outbound.mock.calls.map(([input]) => String(input))).toEqual([]);
+      expect(outbound).not.toHaveBeenCalled();
     } finally {
       outbound.mockRestore();
     }
