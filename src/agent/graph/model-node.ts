@@ -32,8 +32,13 @@ export interface ModelNodeOptions {
   readonly streamTokens: boolean;
 }
 
+/** Tools outlive the graphs built for runs, so each schema is translated once. */
+const schemas = new WeakMap<Tool["parameters"], Record<string, unknown>>();
+
 function toToolSpec(tool: Tool): ToolSpec {
-  const parameters = z.toJSONSchema(tool.parameters, { io: "input" }) as Record<string, unknown>;
+  const parameters =
+    schemas.get(tool.parameters) ?? (z.toJSONSchema(tool.parameters, { io: "input" }) as Record<string, unknown>);
+  schemas.set(tool.parameters, parameters);
   return { name: tool.name, description: tool.description, parameters };
 }
 

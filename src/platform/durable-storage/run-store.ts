@@ -4,7 +4,7 @@
  * Does not own frames (their id reservation rides in the row) or events.
  */
 import type { RecoveryRecord } from "../../domain/run/recovery.ts";
-import type { RunStatus } from "../../domain/run/run-status.ts";
+import { isTerminal, type RunStatus } from "../../domain/run/run-status.ts";
 import type { RunCommand } from "../../protocol/thread-rpc.ts";
 import type { SqlExecutor } from "./metered-sql.ts";
 
@@ -100,11 +100,21 @@ export class RunStore {
     return row === undefined ? undefined : toRecord(row);
   }
 
+  /** Which graph the newest run used; its command is not loaded. */
+  newestGraphId(): string | undefined {
+    const rows = this.#sql.exec<{ graph_id: string }>("SELECT graph_id FROM runs ORDER BY run_id DESC LIMIT 1");
+    return rows.toArray()[0]?.graph_id;
+  }
+
   /** Runs storage calls active. At most one under `reject`. */
   active(): RunRecord[] {
-    // The newest rows hold every active run: an older run ended before a newer one was accepted.
-    const rows = this.#sql.exec<RunRow>("SELECT * FROM runs ORDER BY run_id DESC LIMIT 1").toArray();
-    return rows.map(toRecord).filter((run) => run.status === "running" || run.status === "pending");
+    // The newest row holds every active run: an older run ended before a newer one was accepted.
+    const [newest] = this.#sql
+      .exec<{ run_id: string; status: string }>("SELECT run_id, status FROM runs ORDER BY run_id DESC LIMIT 1")
+      .toArray();
+    if (newest === undefined || isTerminal(newest.status as RunStatus)) return [];
+    const run = this.find(newest.run_id);
+    return run === undefined ? [] : [run];
   }
 
   /** Newest first. */
