@@ -1,7 +1,7 @@
 /**
  * Runs one tool call: finds the tool, checks the arguments, executes it over its staged workspace.
  * Owns what precedes and follows `Tool.execute`. Throws what goes wrong; the tool-errors hook and the tools node make
- * results of it. Invariant: a call that threw leaves nothing staged.
+ * results of it. Invariant: a call that threw or was cut off leaves nothing staged.
  */
 import { AIMessage, ToolMessage, isAIMessage } from "@langchain/core/messages";
 import type { LangGraphRunnableConfig } from "@langchain/langgraph";
@@ -108,10 +108,15 @@ export async function executeToolCall(
     emit: (event) => config.writer?.(event),
     config,
   };
+  // At once, not when the tool notices: until then its staged files would hold their paths against other calls.
+  const discard = () => services.workspace.discard(call.id);
+  runtime.signal.addEventListener("abort", discard, { once: true });
   try {
     return toResult(tool, call, await tool.execute(args, runtime), services.newId());
   } catch (error) {
-    services.workspace.discard(call.id);
+    discard();
     throw error;
+  } finally {
+    runtime.signal.removeEventListener("abort", discard);
   }
 }

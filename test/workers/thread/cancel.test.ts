@@ -198,4 +198,24 @@ describe("cancel of one delegation", () => {
     expect((await send("POST", path)).status).toBe(404);
     expect((await send("POST", `/threads/${threadId}/runs/${runId}/tasks/call_nobody/cancel`)).status).toBe(404);
   });
+
+  it("leaves no path held by what its cut call had staged: the same run edits the file", async () => {
+    const threadId = await newThread();
+    await send("PUT", `/threads/${threadId}/files/shared.txt`, "old");
+    const edit = 'call bash {"command": "sed -i s/old/cut/ shared.txt; sleep 15"}';
+    const mark = 'call bash {"command": "sleep 0.5; echo the edit is staged"}';
+    const runId = await start(
+      threadId,
+      `@ delegate general-purpose :: edits :: <<'CHILD'\n@ & ${edit}\n@ & ${mark}\n@ say never\nCHILD\n@ call str_replace {"path": "shared.txt", "old_str": "old", "new_str": "new"}\n@ say {{result:last}}`,
+    );
+    const rows = await eventually(
+      () => eventsOf(threadId, runId),
+      (seen) => seen.filter((row) => row.event_type === "subagent.step").length >= 2,
+    );
+    const taskId = taskOf(rows.find((row) => row.event_type === "subagent.start")!);
+    expect((await send("POST", `/threads/${threadId}/runs/${runId}/tasks/${taskId}/cancel`)).status).toBe(202);
+    const values = await sendJson<Values>("GET", `/threads/${threadId}/runs/${runId}/join`);
+    expect(values.messages.findLast((message) => message.type === "tool")).toMatchObject({ status: "success" });
+    expect(await (await send("GET", `/threads/${threadId}/files/shared.txt`)).text()).toContain("new");
+  });
 });
