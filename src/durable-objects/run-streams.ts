@@ -99,11 +99,13 @@ export class RunStreams {
       next: (afterId) => {
         const current = live.get(run.runId);
         if (current !== undefined) return current.frames.next(afterId);
-        return frames.has(run.runId) ? frames.next(run.runId, afterId) : { kind: "expired" };
+        const stored = frames.next(run.runId, afterId);
+        return stored.kind === "none" && !frames.has(run.runId) ? { kind: "expired" } : stored;
       },
       ended: () => {
+        if (live.get(run.runId) !== undefined) return false;
         const stored = this.#context.runs.find(run.runId);
-        return live.get(run.runId) === undefined && (stored === undefined || isTerminal(stored.status));
+        return stored === undefined || isTerminal(stored.status);
       },
       get signal() {
         return live.get(run.runId)?.signal ?? idle;
