@@ -4,6 +4,7 @@
  * misses the tail). Idempotent: the outbox lets go of an event only after D1 has it.
  */
 import { decideThreadStatus } from "../domain/run/run-status.ts";
+import { invariant } from "../domain/shared/assert.ts";
 import type { D1RunEventLog, RunProjection, ThreadKey, ThreadProjection } from "../platform/d1/run-event-log.ts";
 import type { EventOutbox, PendingEvents } from "../platform/durable-storage/event-outbox.ts";
 import type { RunRecord, RunStore } from "../platform/durable-storage/run-store.ts";
@@ -30,15 +31,9 @@ export class EventFlush implements AlarmSource {
   #running: Promise<void> | undefined;
   #again = false;
   #retryAt: number | undefined;
-  #rowsWritten = 0;
 
   constructor(ports: EventFlushPorts) {
     this.#ports = ports;
-  }
-
-  /** Rows D1 billed for this object's flushes since it woke. */
-  get rowsWritten(): number {
-    return this.#rowsWritten;
   }
 
   nextDueAt(): number | undefined {
@@ -97,19 +92,18 @@ export class EventFlush implements AlarmSource {
 
   async #send(pending: PendingEvents): Promise<void> {
     const thread = this.#ports.threads.load();
-    if (thread === undefined) return;
+    invariant(thread !== undefined, "events wait on a thread without a row");
     const runIds = new Set(
       pending.events.filter((event) => isLifecycle(event.event_type)).map((event) => event.run_id),
     );
     const runs = [...runIds].map((runId) => this.#ports.runs.find(runId)).filter((run) => run !== undefined);
     const key = { owner: thread.owner, thread_id: thread.threadId };
-    const { rows_written } = await this.#ports.log.flush(key, {
+    await this.#ports.log.flush(key, {
       epoch: this.#ports.epoch(),
       events: pending.events,
       runs: runs.map(toRunProjection),
       ...(pending.threadChanges > 0 || runs.length > 0 ? { thread: this.#toThreadProjection(thread) } : {}),
     });
-    this.#rowsWritten += rows_written;
   }
 
   #toThreadProjection(thread: ThreadRecord): ThreadProjection {

@@ -5,7 +5,7 @@
 import { SubagentRegistry } from "../agent/subagents/registry.ts";
 import type { BatchService } from "../agent/tools/batch-tools.ts";
 import { workspaceRefusalMessage } from "../agent/tools/workspace-refusal-message.ts";
-import type { BatchView, Wake } from "../domain/batch/batch.ts";
+import type { BatchView } from "../domain/batch/batch.ts";
 import { err, ok } from "../domain/shared/result.ts";
 import { D1BatchRepository } from "../platform/d1/batch-repository.ts";
 import { DurableBatchWindowStore } from "../platform/durable-storage/batch-window-store.ts";
@@ -13,6 +13,7 @@ import type { SnapshotRefusal } from "../platform/workspace/durable-workspace.ts
 import { toBatch } from "../protocol/batch-views.ts";
 import type { Batch, CreateBatchBody } from "../protocol/batches.ts";
 import type { RpcResult } from "../protocol/errors.ts";
+import { toBatchWake } from "../protocol/queue-messages.ts";
 import type { RunEventDraft } from "../protocol/run-events.ts";
 import { BatchPump, type WakeGrant } from "./batch-pump.ts";
 import { toBatchDraft, toBatchRefusal } from "./batch-draft.ts";
@@ -119,7 +120,7 @@ export class ThreadBatches implements AlarmSource {
       admission: context.admission,
       wakes: {
         send: async (wake) => {
-          await context.deps.sendWake(toMessage(wake));
+          await context.deps.sendWake(toBatchWake(wake));
         },
       },
       leaseMs: subagent_batches.lease_seconds * 1_000,
@@ -152,18 +153,4 @@ function snapshotRefusalMessage(refusal: SnapshotRefusal): string {
     return `files have ${refusal.bytes} bytes together, the limit is ${refusal.limit}`;
   }
   return workspaceRefusalMessage(refusal);
-}
-
-function toMessage(wake: Wake) {
-  return {
-    v: 1 as const,
-    batch_id: wake.batchId,
-    owner: wake.owner,
-    thread_id: wake.threadId,
-    from: wake.from,
-    to: wake.to,
-    grant_id: wake.grantId,
-    slots: wake.slots,
-    expires_at: wake.expiresAt,
-  };
 }

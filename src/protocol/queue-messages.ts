@@ -3,6 +3,7 @@
  * PERSISTED: in flight across deploys, so `v` stays compatible one version back. Never carries prompts or results.
  */
 import { z } from "zod";
+import type { Wake } from "../domain/batch/batch.ts";
 
 export const batchWakeSchema = z.strictObject({
   v: z.literal(1),
@@ -21,3 +22,25 @@ export const batchWakeSchema = z.strictObject({
 });
 
 export type BatchWake = z.infer<typeof batchWakeSchema>;
+
+export function toBatchWake(wake: Wake): BatchWake {
+  return {
+    v: 1,
+    batch_id: wake.batchId,
+    owner: wake.owner,
+    thread_id: wake.threadId,
+    from: wake.from,
+    to: wake.to,
+    grant_id: wake.grantId,
+    slots: wake.slots,
+    expires_at: wake.expiresAt,
+  };
+}
+
+/** `undefined` for anything else: a message of another version, or none of ours. */
+export function parseBatchWake(body: unknown): Wake | undefined {
+  const parsed = batchWakeSchema.safeParse(body);
+  if (!parsed.success) return undefined;
+  const { batch_id, owner, thread_id, from, to, grant_id, slots, expires_at } = parsed.data;
+  return { batchId: batch_id, owner, threadId: thread_id, from, to, grantId: grant_id, slots, expiresAt: expires_at };
+}

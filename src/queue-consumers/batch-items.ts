@@ -9,7 +9,7 @@
  */
 import type { BatchWorkRows } from "../domain/batch/batch-repository.ts";
 import type { BatchFile, Wake } from "../domain/batch/batch.ts";
-import { batchWakeSchema } from "../protocol/queue-messages.ts";
+import { parseBatchWake } from "../protocol/queue-messages.ts";
 import { ItemGroup, type ItemGroupPorts } from "./item-group.ts";
 import type { GrantReturn } from "./item-runner.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
@@ -26,7 +26,7 @@ export async function consumeBatchWakes(delivery: MessageBatch, deps: BatchConsu
   await Promise.all(
     delivery.messages.map(async (message) => {
       try {
-        const wake = parseWake(message.body);
+        const wake = parseBatchWake(message.body);
         if (wake === undefined) deps.log("unreadable batch wake", { message_id: message.id });
         else await consumeWake(wake, deps);
       } catch (fault) {
@@ -36,13 +36,6 @@ export async function consumeBatchWakes(delivery: MessageBatch, deps: BatchConsu
       }
     }),
   );
-}
-
-export function parseWake(body: unknown): Wake | undefined {
-  const parsed = batchWakeSchema.safeParse(body);
-  if (!parsed.success) return undefined;
-  const { batch_id, owner, thread_id, from, to, grant_id, slots, expires_at } = parsed.data;
-  return { batchId: batch_id, owner, threadId: thread_id, from, to, grantId: grant_id, slots, expiresAt: expires_at };
 }
 
 async function consumeWake(wake: Wake, deps: BatchConsumerDeps): Promise<void> {

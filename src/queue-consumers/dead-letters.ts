@@ -2,7 +2,7 @@
  * The consumer of wakes that the queue gave up on. Owns no items: they are found by the sweep. A dead letter is logged,
  * acknowledged, and its grant goes back to the thread at once instead of at its expiry.
  */
-import { parseWake } from "./batch-items.ts";
+import { parseBatchWake } from "../protocol/queue-messages.ts";
 import type { GrantReturn } from "./item-runner.ts";
 
 export interface DeadLetterDeps {
@@ -13,7 +13,7 @@ export interface DeadLetterDeps {
 export async function consumeDeadLetters(delivery: MessageBatch, deps: DeadLetterDeps): Promise<void> {
   await Promise.all(
     delivery.messages.map(async (message) => {
-      const wake = parseWake(message.body);
+      const wake = parseBatchWake(message.body);
       deps.log("dead batch wake", { message_id: message.id, batch_id: wake?.batchId, attempts: message.attempts });
       try {
         if (wake !== undefined) {

@@ -5,7 +5,10 @@
 import { FRAME_BLOCK_BYTES_MAX, FRAME_RESERVATION, type Frame, type FrameLog, type NextFrame } from "./frame-log.ts";
 import type { VersionSignal } from "./version-signal.ts";
 
-/** A frame is stored within one row; a larger one says how large it was. Three bytes a character stay under 2 MB. */
+/**
+ * A frame is stored within one row; a larger one says how large it was. Three bytes a character stay under 2 MB,
+ * because a frame past the block's bound shares its row with no other.
+ */
 const FRAME_CHARS_MAX = 600_000;
 
 export interface LiveFramesOptions {
@@ -37,12 +40,14 @@ export class LiveFrames {
 
   append(event: string, payload: Frame["data"]): void {
     const data = boundedData(payload);
+    const chars = typeof data === "string" ? data.length : 64;
+    if (this.#pendingBytes + chars > FRAME_BLOCK_BYTES_MAX) this.flush();
     if (this.#nextId >= this.#reserved) {
       this.#reserved += FRAME_RESERVATION;
       this.#options.saveReservation(this.#reserved);
     }
     this.#pending.push({ id: this.#nextId, event, data });
-    this.#pendingBytes += typeof data === "string" ? data.length : 64;
+    this.#pendingBytes += chars;
     this.#nextId += 1;
     if (this.#pendingBytes >= FRAME_BLOCK_BYTES_MAX) this.flush();
     this.#options.signal.bump();
@@ -50,10 +55,6 @@ export class LiveFrames {
 
   get reserved(): number {
     return this.#reserved;
-  }
-
-  get hasPending(): boolean {
-    return this.#pending.length > 0;
   }
 
   /** Stores what is pending as one block. Synchronous: callable inside a transaction. */

@@ -93,6 +93,22 @@ describe("LiveFrames", () => {
     });
   });
 
+  it("never lets a large frame share its row with others, so that no row passes 2 MB whatever the characters (P8)", async () => {
+    await inObject((storage) => {
+      const { frames } = open(storage);
+      frames.append("custom", JSON.stringify("字".repeat(250_000)));
+      frames.append("custom", JSON.stringify("字".repeat(599_000)));
+      for (let index = 0; index < 30; index += 1) frames.append("custom", JSON.stringify("字".repeat(10_000)));
+      frames.flush();
+      const sizes = storage.sql
+        .exec<{ size: number }>("SELECT length(CAST(frames AS BLOB)) AS size FROM frame_blocks")
+        .toArray();
+      expect(sizes.length).toBeGreaterThan(2);
+      expect(Math.max(...sizes.map(({ size }) => size))).toBeLessThan(2_000_000);
+      expect(readAll((after) => frames.next(after)).ids).toHaveLength(32);
+    });
+  });
+
   it("keeps a run under its byte bound and tells a reader of the gap (P8)", async () => {
     await inObject((storage) => {
       const { frames, log } = open(storage, { bytesMax: 50_000 });
