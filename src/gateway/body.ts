@@ -2,6 +2,7 @@
  * Reads request bodies under a bound. Invariants: at most the bound plus one chunk is ever held, with or without a
  * content-length; bytes that are not UTF-8 are refused, not replaced.
  */
+import { JSON_DEPTH_MAX, nestsDeeper } from "../domain/shared/json-depth.ts";
 import { type Result, ok } from "../domain/shared/result.ts";
 import type { ApiRefusal } from "../protocol/errors.ts";
 import { refuse } from "./errors.ts";
@@ -25,8 +26,16 @@ export async function readBody(request: Request, bytesMax: number): Promise<Resu
 export async function readJson(request: Request, bytesMax: number): Promise<Result<unknown, ApiRefusal>> {
   const body = await readBody(request, bytesMax);
   if (!body.ok) return body;
+  const json = parseJson(body.value);
+  if (json.ok && nestsDeeper(json.value, JSON_DEPTH_MAX)) {
+    return refuse("invalid_request", `The body nests deeper than ${JSON_DEPTH_MAX} levels.`, { limit: JSON_DEPTH_MAX });
+  }
+  return json;
+}
+
+function parseJson(bytes: Uint8Array): Result<unknown, ApiRefusal> {
   try {
-    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(body.value);
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(bytes);
     return ok(text.trim() === "" ? {} : (JSON.parse(text) as unknown));
   } catch {
     return refuse("invalid_json", "The body is not valid JSON in UTF-8.");

@@ -5,6 +5,7 @@
  * Owns the reading and the bounds; the tools node answers an invalid call with an error result.
  */
 import type { ToolCall } from "@langchain/core/messages/tool";
+import { JSON_DEPTH_MAX, nestsDeeper } from "../../domain/shared/json-depth.ts";
 import { MODEL_NAME_PATTERN, parseObject } from "./request-rules.ts";
 
 /** What stands in for a name no provider would take back. */
@@ -52,6 +53,7 @@ function argumentsError(
   args: Record<string, unknown> | undefined,
   finishReason: string,
 ): string | undefined {
+  if (args && nestsDeeper(args, JSON_DEPTH_MAX)) return `the arguments nest deeper than ${JSON_DEPTH_MAX} levels`;
   if (args) return undefined;
   if (finishReason === "length") return "the arguments were cut by the output limit; send a shorter call";
   if (raw.trim() === "") return "the arguments are empty; send one JSON object, {} when there are none";

@@ -42,6 +42,7 @@ import { mergeWrites, packWrites, serialiseWrites, unpackWrites } from "./checkp
 import type { CommitHook } from "./commit-hook.ts";
 import type { SqlExecutor } from "./metered-sql.ts";
 import { ensureSchema, hasSchema } from "./object-schema.ts";
+import { StateSerializer } from "./state-serializer.ts";
 
 export interface DurableCheckpointSaverOptions {
   readonly storage: DurableObjectStorage;
@@ -59,7 +60,7 @@ export class DurableCheckpointSaver extends BaseCheckpointSaver {
   readonly #ensureSchema: () => void;
 
   constructor(options: DurableCheckpointSaverOptions) {
-    super();
+    super(new StateSerializer());
     this.#storage = options.storage;
     this.#sql = options.sql ?? options.storage.sql;
     this.#hook = options.hook;
