@@ -6,8 +6,8 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BuiltGraph } from "../agent/graph-catalog.ts";
 import type { RunRecord } from "../platform/durable-storage/run-store.ts";
 
-/** LangGraph's private configurable keys start so; a client's are dropped. */
-const PRIVATE_PREFIX = "__";
+/** LangGraph's private configurable keys start so, and Deputy's own, such as a child's depth; a client's are dropped. */
+const PRIVATE_PREFIXES = ["__", "deputy_"] as const;
 
 /** Names a checkpoint; forks are not offered yet, so a client cannot set them through `config`. */
 const SERVER_KEYS = new Set([
@@ -22,14 +22,16 @@ const SERVER_KEYS = new Set([
 
 export function runConfig(run: RunRecord, built: BuiltGraph): RunnableConfig {
   const { body, headers } = run.command;
-  const given = Object.entries(body.config?.configurable ?? {}).filter(
-    ([key]) => !key.startsWith(PRIVATE_PREFIX) && !SERVER_KEYS.has(key),
-  );
+  const given = Object.entries({ ...headers, ...body.config?.configurable }).filter(([key]) => isClientKey(key));
   const server = { run_id: run.runId, assistant_id: body.assistant_id, graph_id: run.graphId };
   return {
-    configurable: { ...headers, ...Object.fromEntries(given), ...built.configurable, ...server },
+    configurable: { ...Object.fromEntries(given), ...built.configurable, ...server },
     metadata: { ...body.metadata, ...server },
     tags: body.config?.tags ?? [],
     recursionLimit: built.recursionLimit,
   };
+}
+
+function isClientKey(key: string): boolean {
+  return !SERVER_KEYS.has(key) && !PRIVATE_PREFIXES.some((prefix) => key.startsWith(prefix));
 }

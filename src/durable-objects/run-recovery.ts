@@ -98,7 +98,7 @@ export class RunRecovery {
   }
 
   async #end(run: RunRecord, end: { status: "interrupted" | "error"; error?: RunRecord["error"] }): Promise<void> {
-    if (run.graphId === LEAD_GRAPH_ID) await cancelUnanswered(this.#context, run, await this.#context.stateGraph());
+    await this.#settleCalls(run);
     const ended: RunRecord = {
       ...run,
       status: end.status,
@@ -110,5 +110,15 @@ export class RunRecovery {
       saveRunEnd(this.#context, ended);
     });
     this.#context.flush.kick();
+  }
+
+  /** A state that cannot be read or written must not keep its run from ending (P1); requests repair open calls anyway. */
+  async #settleCalls(run: RunRecord): Promise<void> {
+    if (run.graphId !== LEAD_GRAPH_ID) return;
+    try {
+      await cancelUnanswered(this.#context, run, await this.#context.stateGraph());
+    } catch (fault) {
+      this.#context.onFault(fault);
+    }
   }
 }

@@ -3,6 +3,7 @@
  * starts only after the run row, with its input and base checkpoint, is stored.
  * Upholds P1 (an accepted run ends) and the multitask rule: the decision and the row are one transaction.
  */
+import { Buffer } from "node:buffer";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { decideStart } from "../domain/run/multitask.ts";
 import { isTerminal } from "../domain/run/run-status.ts";
@@ -21,8 +22,8 @@ import type { ThreadContext } from "./thread-context.ts";
 import { messageEvent, runStarted } from "./thread-log.ts";
 import { insertThread } from "./thread-service.ts";
 
-/** A stored run is one row: its create must fit well under the 2 MB row. */
-const RUN_COMMAND_CHARS_MAX = 1_500_000;
+/** A stored run is one row: its create, in UTF-8, must fit well under the 2 MB row. */
+const RUN_COMMAND_BYTES_MAX = 1_500_000;
 
 /** Each try reads the state anew; a thread whose state is edited faster than that is busy. */
 const ACCEPT_TRIES_MAX = 5;
@@ -141,8 +142,8 @@ export class RunService {
     await this.#context.edits.settled();
     const prepared = await this.#prepare(command, newThread);
     if (!prepared.ok) return prepared;
-    if (JSON.stringify(prepared.value.command).length > RUN_COMMAND_CHARS_MAX) {
-      return err({ code: "too_large", message: `a run's body may hold ${RUN_COMMAND_CHARS_MAX} characters` });
+    if (Buffer.byteLength(JSON.stringify(prepared.value.command)) > RUN_COMMAND_BYTES_MAX) {
+      return err({ code: "too_large", message: `a run's body may hold ${RUN_COMMAND_BYTES_MAX} bytes of JSON` });
     }
     return this.#accept(prepared.value);
   }

@@ -66,6 +66,10 @@ export class StateService {
       return err({ code: "thread_busy", message: "thread has an active run; its state cannot be edited now" });
     }
     const { graph, configurable } = await this.#context.stateGraph();
+    // LangGraph stumbles over names that every object has.
+    if (body.as_node !== undefined && body.as_node in Object.prototype) {
+      return err({ code: "invalid_request", message: `as_node: the graph has no node '${body.as_node}'` });
+    }
     const at = body.checkpoint_id ?? body.checkpoint?.checkpoint_id;
     if (at && !(await this.#context.hasCheckpoint(at))) return noCheckpoint(at);
     const config: RunnableConfig = { configurable: { ...configurable, ...(at ? { checkpoint_id: at } : {}) } };

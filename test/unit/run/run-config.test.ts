@@ -28,6 +28,8 @@ describe("runConfig", () => {
       checkpoint_ns: "tools:x",
       checkpoint_map: { "": "c-9" },
       __pregel_checkpointer: "handle",
+      deputy_depth: -9,
+      deputy_task_id: "another's",
       mine: "kept",
     };
     const { configurable } = runConfig(runWith({ config: { configurable: forged } }), built);
