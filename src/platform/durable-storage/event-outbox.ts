@@ -40,31 +40,38 @@ export class EventOutbox {
     this.#sql = sql;
   }
 
-  /** Numbers and stores the drafts: one row. Call inside the transaction of the fact. Returns the last number given. */
+  /**
+   * Numbers and stores the drafts: one row, or one for each block they fill. Call inside the transaction of the fact.
+   * Returns the last number given.
+   */
   append(drafts: readonly RunEventDraft[], options: { now: number; threadChanged?: boolean }): number {
-    const tail = this.#tail();
+    let tail = this.#tail();
     const lastSeq = tail?.last_seq ?? 0;
     const createdAt = new Date(options.now).toISOString();
-    const events = drafts.map((draft, index) => ({
-      seq: lastSeq + index + 1,
-      ...bounded(draft),
-      created_at: createdAt,
-    }));
-    const added = JSON.stringify(events);
-    const fits = tail !== undefined && tail.bytes + added.length <= BLOCK_BYTES_MAX;
-    const body =
-      fits && tail.events !== "[]" && events.length > 0 ? `${tail.events.slice(0, -1)},${added.slice(1)}` : added;
-    const merged = fits && events.length === 0 ? tail.events : body;
-    const changes = (fits ? tail.thread_changes : 0) + (options.threadChanged === true ? 1 : 0);
-    const block = tail === undefined ? 1 : fits ? tail.block : tail.block + 1;
-    this.#write({
-      block,
-      last_seq: lastSeq + events.length,
-      bytes: merged.length,
-      thread_changes: changes,
-      events: merged,
-    });
-    return lastSeq + events.length;
+    const events = drafts.map((draft, index) =>
+      JSON.stringify({ seq: lastSeq + index + 1, ...bounded(draft), created_at: createdAt }),
+    );
+    const [first = [], ...further] = toBlocks(events);
+    tail = this.#extend(tail, first, options.threadChanged === true ? 1 : 0);
+    for (const block of further) tail = this.#extend(tail, block, 0);
+    return tail.last_seq;
+  }
+
+  /** Writes events behind the last block's, or as a new block when they would not fit it. One row. */
+  #extend(tail: BlockRow | undefined, added: readonly string[], threadChanges: number): BlockRow {
+    const held = tail === undefined ? "" : tail.events.slice(1, -1);
+    const joined = [...(held === "" ? [] : [held]), ...added].join(",");
+    const fits = tail !== undefined && (added.length === 0 || held === "" || joined.length + 2 <= BLOCK_BYTES_MAX);
+    const events = `[${fits || tail === undefined ? joined : added.join(",")}]`;
+    const row: BlockRow = {
+      block: tail === undefined ? 1 : fits ? tail.block : tail.block + 1,
+      last_seq: (tail?.last_seq ?? 0) + added.length,
+      bytes: events.length,
+      thread_changes: (fits ? tail.thread_changes : 0) + threadChanges,
+      events,
+    };
+    this.#write(row);
+    return row;
   }
 
   lastSeq(): number {
@@ -116,6 +123,23 @@ export class EventOutbox {
       row.events,
     );
   }
+}
+
+/** Runs of encoded events that fit a block each; an event past the bound has one of its own. */
+function toBlocks(events: readonly string[]): string[][] {
+  const blocks: string[][] = [];
+  let chars = 0;
+  for (const event of events) {
+    const block = blocks.at(-1);
+    if (block === undefined || chars + event.length + 2 > BLOCK_BYTES_MAX) {
+      blocks.push([event]);
+      chars = event.length;
+    } else {
+      block.push(event);
+      chars += event.length + 1;
+    }
+  }
+  return blocks;
 }
 
 function bounded(draft: RunEventDraft): RunEventDraft {

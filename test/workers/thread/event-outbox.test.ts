@@ -73,6 +73,23 @@ it("begins a new block before a row grows past its bound, and hands blocks out i
   });
 });
 
+it("spreads the events of one commit over blocks, so that no row grows with what a client sent at once (P8)", async () => {
+  await withOutbox((outbox, storage) => {
+    outbox.append([draft("a")], { now: 0 });
+    drain(outbox);
+    const many = Array.from({ length: 3_000 }, (_, index) => draft("字".repeat(index % 400)));
+    expect(outbox.append([draft("x".repeat(150_000)), ...many], { now: 0, threadChanged: true })).toBe(3_002);
+    const rows = storage.sql
+      .exec<{ bytes: number; size: number }>("SELECT bytes, length(CAST(events AS BLOB)) AS size FROM event_outbox")
+      .toArray();
+    expect(rows.filter((row) => row.bytes > 128 * 1024)).toHaveLength(1);
+    expect(Math.max(...rows.map((row) => row.size))).toBeLessThan(1_000_000);
+    expect(outbox.pending()?.threadChanges).toBe(1);
+    expect(drain(outbox)).toEqual(Array.from({ length: 3_001 }, (_, index) => index + 2));
+    expect(storage.sql.exec("SELECT * FROM event_outbox").toArray()).toHaveLength(1);
+  });
+});
+
 it("cuts a content that could not be stored and says so", async () => {
   await withOutbox((outbox) => {
     outbox.append([draft("x".repeat(EVENT_CONTENT_CHARS_MAX + 1))], { now: 0 });
