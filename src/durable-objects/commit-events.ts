@@ -3,8 +3,9 @@
  * staged files of the calls they answer, and the end of a delegation. Called by the saver inside its transaction, so a
  * crash leaves all of it or none.
  */
-import { type AIMessage, BaseMessage, isAIMessage, isToolMessage, type ToolMessage } from "@langchain/core/messages";
-import { type StepMessage, toSubagentEnd, toSubagentStep } from "../domain/delegation/subagent-steps.ts";
+import { BaseMessage, isToolMessage, type ToolMessage } from "@langchain/core/messages";
+import { toSubagentEnd, toSubagentStep } from "../domain/delegation/subagent-steps.ts";
+import { isStep, toStepMessage } from "../agent/subagents/step-capture.ts";
 import type { WorkspaceStaging } from "../agent/tools/workspace.ts";
 import type { CheckpointCommit, CommitHook, WritesCommit } from "../platform/durable-storage/commit-hook.ts";
 import type { DelegationRecord, DelegationStore } from "../platform/durable-storage/delegation-store.ts";
@@ -62,7 +63,7 @@ export class CommitEvents implements CommitHook {
   #childDrafts(commit: WritesCommit, messages: readonly BaseMessage[]): RunEventDraft[] {
     const delegation = this.#ports.delegations.findByNamespace(commit.checkpointNs);
     if (delegation === undefined) return [];
-    const captured = messages.filter((message) => isAIMessage(message) || isToolMessage(message));
+    const captured = messages.filter(isStep);
     const ended = captured.filter(isToolMessage).flatMap((message) => this.#endDelegation(delegation.runId, message));
     const steps = captured.flatMap((message, index) => stepDraft(delegation, delegation.steps + index, message));
     this.#ports.delegations.save({ ...delegation, steps: delegation.steps + captured.length });
@@ -88,11 +89,6 @@ function stepDraft(delegation: DelegationRecord, index: number, message: BaseMes
   return [
     { run_id: delegation.runId, event_type: "subagent.step", category: "subagent", content: step.value, metadata },
   ];
-}
-
-function toStepMessage(message: BaseMessage): StepMessage {
-  if (isToolMessage(message)) return { kind: "tool", text: message.text, toolName: message.name };
-  return { kind: "ai", text: message.text, toolCalls: (message as AIMessage).tool_calls };
 }
 
 function messagesOf(commit: WritesCommit): BaseMessage[] {

@@ -3,8 +3,8 @@
  * and say how to see the rest.
  */
 import { z } from "zod";
+import { cutEnd } from "../../domain/shared/cut-text.ts";
 import type { Tool, ToolOutcome } from "./tool.ts";
-import { cutEnd } from "./bounded-text.ts";
 import { decodeText } from "./text-content.ts";
 import { workspaceRefusalMessage } from "./workspace-refusal-message.ts";
 import type { WorkspaceEntry, WorkspaceRefusal, WorkspaceSession } from "./workspace.ts";

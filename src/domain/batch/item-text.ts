@@ -1,6 +1,7 @@
 /**
  * The texts a batch adds: the note before an item's prompt and the mark where a result was cut.
  */
+import { cutEnd } from "../shared/cut-text.ts";
 
 /**
  * What the child reads. An item may run more than once (a worker that died after acting is not told apart from one that
@@ -20,12 +21,6 @@ export function itemPrompt(key: string, prompt: string): string {
 export function boundText(text: string, maxChars: number): string {
   if (text.length <= maxChars) return text;
   const mark = `\n[cut: the full text has ${text.length} characters, the limit is ${maxChars}]`;
-  if (mark.length >= maxChars) return cutAt(text, maxChars);
-  return cutAt(text, maxChars - mark.length) + mark;
-}
-
-function cutAt(text: string, end: number): string {
-  const last = text.charCodeAt(end - 1);
-  const splitsPair = last >= 0xd800 && last <= 0xdbff;
-  return text.slice(0, splitsPair ? end - 1 : end);
+  if (mark.length >= maxChars) return cutEnd(text, maxChars);
+  return cutEnd(text, maxChars - mark.length) + mark;
 }
