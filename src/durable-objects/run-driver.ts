@@ -166,7 +166,8 @@ function toEnd(outcome: RunOutcome): Pick<RunRecord, "status" | "error" | "inter
 /** The delegation whose terminal event a chunk is. */
 function endedTaskOf([, mode, payload]: StreamChunk): string | undefined {
   if (mode !== "custom") return undefined;
-  const { type, task_id } = payload as Partial<TaskEvent>;
+  // An operator's own graph may write anything, null included.
+  const { type, task_id } = (payload ?? {}) as Partial<TaskEvent>;
   return type === undefined || type === "task_started" || type === "task_running" ? undefined : task_id;
 }
 
