@@ -54,10 +54,6 @@ export class LiveRuns {
     run?.signal.bump();
   }
 
-  get readers(): number {
-    return this.#readers.size;
-  }
-
   watch(reader: FrameReader): void {
     this.#readers.add(reader);
     this.#watch ??= setInterval(() => {

@@ -92,21 +92,15 @@ export class D1RunEventLog {
     this.#db = db;
   }
 
-  /** Events alone, for callers without projections. */
-  async append(key: ThreadKey, events: readonly RunEvent[]): Promise<void> {
-    await this.flush(key, { epoch: 0, events });
-  }
-
   /** Everything or nothing; answers what D1 bills for it. Throws D1's error on a fault: the caller keeps its outbox. */
   async flush(key: ThreadKey, flush: ThreadFlush): Promise<{ rows_written: number }> {
-    const statements = this.flushStatements(key, flush);
+    const statements = this.#statements(key, flush);
     if (statements.length === 0) return { rows_written: 0 };
     const results = await this.#db.batch(statements);
     return { rows_written: results.reduce((sum, result) => sum + (result.meta.rows_written ?? 0), 0) };
   }
 
-  /** The flush as statements, for a caller that has more to put into the same `batch()`. */
-  flushStatements(key: ThreadKey, flush: ThreadFlush): D1PreparedStatement[] {
+  #statements(key: ThreadKey, flush: ThreadFlush): D1PreparedStatement[] {
     const bounds = boundsByRun(flush.events);
     const projected = flush.runs ?? [];
     const unprojected = [...bounds.values()].filter((bound) => !projected.some((run) => run.run_id === bound.run_id));

@@ -45,8 +45,8 @@ async function rows<T>(sql: string, threadId: string): Promise<T[]> {
 
 it("P1: a flush repeated after a crash writes no event twice and changes none", async () => {
   const at = key();
-  await log.append(at, [event(1), event(2)]);
-  await log.append(at, [event(2, { content: "another" }), event(3)]);
+  await log.flush(at, { epoch: 0, events: [event(1), event(2)] });
+  await log.flush(at, { epoch: 0, events: [event(2, { content: "another" }), event(3)] });
   const stored = await rows<{ seq: number; content: string }>("SELECT seq, content FROM run_events", at.thread_id);
   expect(stored).toEqual([
     { seq: 1, content: '{"seq":1}' },
@@ -69,7 +69,7 @@ it("R121: a run's bounds cover its events, also those of a flush that carries no
   const at = key();
   await log.flush(at, { epoch: 1, events: [event(4), event(5)], runs: [run()] });
   expect(await rows("SELECT first_seq, last_seq FROM runs", at.thread_id)).toEqual([{ first_seq: 4, last_seq: 5 }]);
-  await log.append(at, [event(6), event(9)]);
+  await log.flush(at, { epoch: 0, events: [event(6), event(9)] });
   expect(await rows("SELECT first_seq, last_seq FROM runs", at.thread_id)).toEqual([{ first_seq: 4, last_seq: 9 }]);
   await log.flush(at, { epoch: 1, events: [], runs: [run({ status: "success" })] });
   expect(await rows("SELECT first_seq, last_seq FROM runs", at.thread_id)).toEqual([{ first_seq: 4, last_seq: 9 }]);
@@ -89,10 +89,11 @@ it("bills one row an event and one a projection", async () => {
 
 it("P8: an event too large for a row is cut and flagged, and those behind it still arrive", async () => {
   const at = key();
-  await log.append(at, [
+  const events = [
     event(1, { content: "x".repeat(3_000_000), metadata: { task_id: "call_1" } }),
     ...Array.from({ length: 4 }, (_, index) => event(index + 2, { content: "y".repeat(600_000) })),
-  ]);
+  ];
+  await log.flush(at, { epoch: 0, events });
   const stored = await rows<{ seq: number; size: number; metadata: string }>(
     "SELECT seq, length(content) AS size, metadata FROM run_events",
     at.thread_id,
@@ -105,7 +106,7 @@ it("stores content that SQLite's JSON parser would refuse: 2,000 levels deep, NU
   const at = key();
   let deep: unknown = "\u0000\ud800";
   for (let level = 0; level < 2_000; level++) deep = [deep];
-  await log.append(at, [event(1, { content: deep })]);
+  await log.flush(at, { epoch: 0, events: [event(1, { content: deep })] });
   const [stored] = await rows<{ content: string }>("SELECT content FROM run_events", at.thread_id);
   expect(JSON.parse(stored?.content ?? "")).toEqual(deep);
 });
