@@ -6,7 +6,7 @@
  *   files may have changed since, the batch has not (B9).
  * - The window is saved before the first row goes to D1, so a load that dies is found and removed.
  */
-import { Buffer } from "node:buffer";
+import { sha256 } from "../agent/sha256.ts";
 import type { BatchLimits } from "../domain/batch/batch-limits.ts";
 import { BATCH_FILES_BYTES_MAX } from "../domain/batch/batch-limits.ts";
 import type { BatchRefusal } from "../domain/batch/batch-refusal.ts";
@@ -79,7 +79,7 @@ export class BatchIntake {
 
   async #take(draft: BatchDraft, submissionKey: string | null): Promise<Result<TakenBatch, BatchRefusal>> {
     const { owner, threadId, repository, enabled } = this.#ports;
-    const bodyHash = await hashDraft(draft);
+    const bodyHash = hashDraft(draft);
     if (submissionKey !== null) {
       const found = await repository.findSubmission({ owner, threadId, submissionKey, bodyHash });
       if (!found.ok) return found;
@@ -135,7 +135,7 @@ export class BatchIntake {
 }
 
 /** Equal for equal bodies, whatever the order of their fields was. */
-async function hashDraft(draft: BatchDraft): Promise<string> {
+function hashDraft(draft: BatchDraft): string {
   const canonical = JSON.stringify([
     draft.title,
     draft.subagentType,
@@ -146,6 +146,5 @@ async function hashDraft(draft: BatchDraft): Promise<string> {
     draft.maxAttempts ?? null,
     draft.timeoutSeconds ?? null,
   ]);
-  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(canonical));
-  return Buffer.from(digest).toString("hex");
+  return sha256(canonical);
 }

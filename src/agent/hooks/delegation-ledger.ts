@@ -9,7 +9,7 @@ import { renderLedger } from "../../domain/delegation/ledger-rendering.ts";
 import { toDelegationKwargs } from "../../domain/delegation/delegation-result.ts";
 import { readThreadState } from "../graph/read-thread-state.ts";
 import type { DelegationEntry } from "../thread-state/thread-state.ts";
-import { sha256 } from "../subagents/sha256.ts";
+import { sha256 } from "../sha256.ts";
 import type { AgentHook, ToolCallResult } from "./hook.ts";
 import { mustEscape, toolErrorResult } from "./tool-errors.ts";
 

@@ -16,7 +16,7 @@ import { filterTools } from "../subagents/child-tools.ts";
 import type { DelegationJournal } from "../subagents/delegation-journal.ts";
 import { SubagentExecutor } from "../subagents/executor.ts";
 import { SubagentRegistry } from "../subagents/registry.ts";
-import { sha256 } from "../subagents/sha256.ts";
+import { sha256 } from "../sha256.ts";
 import type { SubagentService } from "../subagents/subagent-service.ts";
 import { systemTimers, type Timers } from "../subagents/timers.ts";
 import { batchTools, type BatchService } from "../tools/batch-tools.ts";

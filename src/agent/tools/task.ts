@@ -19,7 +19,7 @@ import { benefitRule, PARALLEL_CALLS_NOTE } from "../subagents/delegation-policy
 import type { SubagentExecutor } from "../subagents/executor.ts";
 import { CHILD_DEPTH_KEY, CHILD_TASK_KEY } from "../subagents/providers/spawn.ts";
 import type { SubagentRegistry } from "../subagents/registry.ts";
-import { sha256 } from "../subagents/sha256.ts";
+import { sha256 } from "../sha256.ts";
 import type { SubagentDefinition } from "../subagents/subagent-definition.ts";
 import type { Tool, ToolOutcome, ToolRuntime } from "./tool.ts";
 
