@@ -7,6 +7,9 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type DevServer, freePort, startDevServer } from "../../scripts/dev-server.ts";
 
+/** The server may be writing the very moment a test looks. */
+const LOCK_WAIT_MS = 5_000;
+
 export interface DeputyOptions {
   /** Laid over the caller's environment; `undefined` removes a variable. */
   readonly env?: Readonly<Record<string, string | undefined>>;
@@ -56,7 +59,7 @@ export class DeputyServer {
     const folder = join(this.stateDir, "v3/d1/miniflare-D1DatabaseObject");
     const file = readdirSync(folder).find((name) => name.endsWith(".sqlite") && !name.startsWith("metadata"));
     if (file === undefined) throw new Error("the local database does not exist");
-    const db = new DatabaseSync(join(folder, file), { readOnly: true });
+    const db = new DatabaseSync(join(folder, file), { readOnly: true, timeout: LOCK_WAIT_MS });
     try {
       return db.prepare(sql).all() as T[];
     } finally {
@@ -77,7 +80,11 @@ export class DeputyServer {
 }
 
 /** Polls until `holds`, at most `timeoutMs`; fails with what was last seen. */
-export async function eventually<T>(look: () => T | Promise<T>, holds: (seen: T) => boolean, timeoutMs: number): Promise<T> {
+export async function eventually<T>(
+  look: () => T | Promise<T>,
+  holds: (seen: T) => boolean,
+  timeoutMs: number,
+): Promise<T> {
   const deadline = Date.now() + timeoutMs;
   for (;;) {
     const seen = await look();
