@@ -1,0 +1,82 @@
+import { env } from "cloudflare:test";
+import { expect, it } from "vitest";
+import { EventFlush } from "../../../src/durable-objects/event-flush.ts";
+import { D1RunEventLog } from "../../../src/platform/d1/run-event-log.ts";
+import { EventOutbox } from "../../../src/platform/durable-storage/event-outbox.ts";
+import { ensureSchema } from "../../../src/platform/durable-storage/object-schema.ts";
+import { RunStore } from "../../../src/platform/durable-storage/run-store.ts";
+import { ThreadStore } from "../../../src/platform/durable-storage/thread-store.ts";
+import type { RunEventDraft } from "../../../src/protocol/run-events.ts";
+import { inFreshObject } from "../../support/object-storage.ts";
+
+/** The real D1, whose `batch` first does `before`: fails, or lets something happen meanwhile. */
+function withBefore(before: () => void): D1Database {
+  return new Proxy(env.DB, {
+    get: (db, name) => {
+      if (name !== "batch") return Reflect.get(db, name).bind(db) as unknown;
+      return async (statements: D1PreparedStatement[]) => {
+        // As on a network, the answer never comes in the turn of the request.
+        await Promise.resolve();
+        before();
+        return db.batch(statements);
+      };
+    },
+  });
+}
+
+function scene(storage: DurableObjectStorage, before: (outbox: EventOutbox) => void) {
+  ensureSchema(storage);
+  const threadId = crypto.randomUUID();
+  const threads = new ThreadStore(storage.sql);
+  threads.save({ owner: "alice", threadId, metadata: {}, createdAt: 0, updatedAt: 0, epoch: 1 });
+  const outbox = new EventOutbox(storage.sql);
+  const flush = new EventFlush({
+    outbox,
+    threads,
+    runs: new RunStore(storage.sql),
+    log: new D1RunEventLog(withBefore(() => before(outbox))),
+    epoch: () => 1,
+    now: () => 1_000,
+    onFault: () => {},
+  });
+  const stored = async (): Promise<number[]> => {
+    const statement = env.DB.prepare("SELECT seq FROM run_events WHERE thread_id = ?1 ORDER BY seq");
+    return (await statement.bind(threadId).all<{ seq: number }>()).results.map(({ seq }) => seq);
+  };
+  return { outbox, flush, stored };
+}
+
+function draft(content: string): RunEventDraft {
+  return { run_id: "run", event_type: "llm.ai.response", category: "message", content, metadata: {} };
+}
+
+it("P1: events that D1 refused stay in the outbox, the alarm is told, and the next flush brings them", async () => {
+  await inFreshObject(async (storage) => {
+    let failures = 1;
+    const { outbox, flush, stored } = scene(storage, () => {
+      if (failures-- > 0) throw new Error("D1_ERROR: overloaded");
+    });
+    outbox.append([draft("a"), draft("b")], { now: 0 });
+    await expect(flush.flush()).rejects.toThrow("overloaded");
+    expect(outbox.pending()?.events.map(({ seq }) => seq)).toEqual([1, 2]);
+    expect(flush.nextDueAt()).toBeGreaterThan(1_000);
+    await flush.flush();
+    expect(await stored()).toEqual([1, 2]);
+    expect([outbox.pending(), flush.nextDueAt()]).toEqual([undefined, undefined]);
+  });
+});
+
+it("a flush that is asked for while one is on its way resolves when its own events are in D1", async () => {
+  await inFreshObject(async (storage) => {
+    let second: Promise<void> | undefined;
+    const { outbox, flush, stored } = scene(storage, (box) => {
+      if (second !== undefined) return;
+      box.append([draft("b")], { now: 0 });
+      second = flush.flush();
+    });
+    outbox.append([draft("a")], { now: 0 });
+    await flush.flush();
+    await second;
+    expect(await stored()).toEqual([1, 2]);
+  });
+});
