@@ -9,6 +9,7 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import configuration from "../deputy.config.ts";
 import { readConfig } from "../src/env.ts";
+import { environmentFile } from "./environment-file.ts";
 
 const ROOT = resolve(fileURLToPath(import.meta.url), "../..");
 const WRANGLER = join(ROOT, "node_modules/wrangler/bin/wrangler.js");
@@ -109,9 +110,15 @@ function spawnWrangler(args: readonly string[], onLine: (line: string) => void):
     // A group of its own: killing wrangler alone leaves workerd serving.
     detached: true,
     stdio: ["ignore", "pipe", "pipe"],
-    env: { ...process.env, CI: "true", WRANGLER_SEND_METRICS: "false",
+    env: {
+      ...process.env,
+      CI: "true",
+      WRANGLER_SEND_METRICS: "false",
       // Asking the network where this machine is takes seconds offline, and nothing here needs the answer.
-      CLOUDFLARE_CF_FETCH_ENABLED: "false", WRANGLER_HIDE_BANNER: "true", FORCE_COLOR: "0" },
+      CLOUDFLARE_CF_FETCH_ENABLED: "false",
+      WRANGLER_HIDE_BANNER: "true",
+      FORCE_COLOR: "0",
+    },
   });
   running.add(child);
   child.once("exit", () => running.delete(child));
@@ -146,8 +153,7 @@ function writeVariables(stateDir: string, port: number, env: Readonly<Record<str
     if (value !== undefined && value !== "") variables[name] = value;
   }
   if (variables["API_KEYS"] === undefined) variables["DEV_OWNER"] = "local";
-  const text = Object.entries(variables).map(([name, value]) => `${name}='${value.replaceAll("'", "\\'")}'\n`);
-  writeFileSync(path, text.join(""), { mode: 0o600 });
+  writeFileSync(path, environmentFile(variables), { mode: 0o600 });
   return path;
 }
 
