@@ -4,7 +4,8 @@
  * crash leaves all of it or none.
  */
 import { BaseMessage, isToolMessage, type ToolMessage } from "@langchain/core/messages";
-import { toSubagentEnd, toSubagentStep } from "../domain/delegation/subagent-steps.ts";
+import { toDelegationKwargs } from "../domain/delegation/delegation-result.ts";
+import { type SubagentEnd, toSubagentEnd, toSubagentStep } from "../domain/delegation/subagent-steps.ts";
 import { isStep, toStepMessage } from "../agent/subagents/step-capture.ts";
 import type { WorkspaceStaging } from "../agent/tools/workspace.ts";
 import type { CheckpointCommit, CommitHook, WritesCommit } from "../platform/durable-storage/commit-hook.ts";
@@ -15,6 +16,8 @@ import { messageEvent } from "./thread-log.ts";
 
 /** LangGraph's pseudo node that writes a run's input; those messages were told when the run was accepted. */
 const INPUT_NODE = "__start__";
+
+const ENDED_WITH_PARENT = "the subagent that delegated this ended first";
 
 export interface CommitEventsPorts {
   readonly outbox: EventOutbox;
@@ -73,13 +76,27 @@ export class CommitEvents implements CommitHook {
   #endDelegation(runId: string, message: ToolMessage): RunEventDraft[] {
     const delegation = this.#ports.delegations.find(message.tool_call_id);
     if (delegation === undefined) return [];
+    const nested = this.#endNested(delegation);
     this.#ports.delegations.delete(delegation.taskId);
     this.#ports.forgetChild(delegation.checkpointNs);
     const content = toSubagentEnd(delegation.taskId, message.additional_kwargs, message.text);
-    if (content === undefined) return [];
-    const metadata = { task_id: delegation.taskId };
-    return [{ run_id: runId, event_type: "subagent.end", category: "subagent", content, metadata }];
+    return content === undefined ? nested : [...nested, endDraft(runId, content)];
   }
+
+  /** A child that was stopped tells no end of its own children: they ended with it, and the log must say so. */
+  #endNested({ checkpointNs }: DelegationRecord): RunEventDraft[] {
+    return this.#ports.delegations.nestedIn(checkpointNs).flatMap(({ taskId, runId }) => {
+      this.#ports.delegations.delete(taskId);
+      const outcome = { status: "cancelled", error: ENDED_WITH_PARENT } as const;
+      const content = toSubagentEnd(taskId, toDelegationKwargs(outcome), "");
+      return content === undefined ? [] : [endDraft(runId, content)];
+    });
+  }
+}
+
+function endDraft(runId: string, content: SubagentEnd): RunEventDraft {
+  const metadata = { task_id: content.task_id };
+  return { run_id: runId, event_type: "subagent.end", category: "subagent", content, metadata };
 }
 
 function stepDraft(delegation: DelegationRecord, index: number, message: BaseMessage): RunEventDraft[] {

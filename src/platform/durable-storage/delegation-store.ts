@@ -54,6 +54,14 @@ export class DelegationStore {
     return this.#first("SELECT * FROM delegations WHERE checkpoint_ns = ?", checkpointNs);
   }
 
+  /** Delegations of the child under `checkpointNs`, and of theirs; the innermost first. */
+  nestedIn(checkpointNs: string): DelegationRecord[] {
+    // "}" follows "|", the separator of levels.
+    const query = `SELECT * FROM delegations WHERE checkpoint_ns > ? AND checkpoint_ns < ?
+      ORDER BY length(checkpoint_ns) DESC, task_id`;
+    return this.#sql.exec<DelegationRow>(query, `${checkpointNs}|`, `${checkpointNs}}`).toArray().map(toRecord);
+  }
+
   ofRun(runId: string): DelegationRecord[] {
     return this.#sql.exec<DelegationRow>("SELECT * FROM delegations WHERE run_id = ?", runId).toArray().map(toRecord);
   }
