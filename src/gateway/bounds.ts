@@ -11,9 +11,6 @@ export const RUN_BODY_BYTES_MAX = 10 * MIB;
 /** Contracts, "Batches": 5,000 items with their prompts. */
 export const BATCH_BODY_BYTES_MAX = 16 * MIB;
 
-/** Contracts, "Workspace": one file. */
-export const FILE_BYTES_MAX = 10 * MIB;
-
 /** Workspace paths, decoded. */
 export const FILE_PATH_CHARS_MAX = 1_024;
 

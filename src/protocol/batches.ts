@@ -3,13 +3,14 @@
  * (`max_items`, windows, attempts) are checked at submit, where the configuration is at hand.
  */
 import { z } from "zod";
+import {
+  BATCH_FILES_MAX,
+  BATCH_TITLE_CHARS_MAX,
+  ITEM_KEY_CHARS_MAX,
+  ITEM_PROMPT_CHARS_MAX,
+} from "../domain/batch/batch-limits.ts";
 
 export const ITEM_STATUSES = ["pending", "leased", "completed", "failed", "cancelled"] as const;
-
-export const BATCH_TITLE_CHARS_MAX = 256;
-export const ITEM_KEY_CHARS_MAX = 128;
-export const ITEM_PROMPT_CHARS_MAX = 100_000;
-export const BATCH_FILES_MAX = 100;
 
 export const createBatchBodySchema = z.strictObject({
   title: z.string().trim().min(1).max(BATCH_TITLE_CHARS_MAX),

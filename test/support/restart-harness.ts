@@ -14,8 +14,17 @@ export class RestartHarness {
 
   /** Bundles the Worker as a deployment would, starts it, and applies the migrations. */
   async start(): Promise<void> {
-    const wrangler = ["node_modules/wrangler/bin/wrangler.js", "deploy", "--dry-run", "--outdir", join(this.#root, "bundle")];
-    execFileSync(process.execPath, wrangler, { env: { ...process.env, WRANGLER_SEND_METRICS: "false" }, stdio: "pipe" });
+    const wrangler = [
+      "node_modules/wrangler/bin/wrangler.js",
+      "deploy",
+      "--dry-run",
+      "--outdir",
+      join(this.#root, "bundle"),
+    ];
+    execFileSync(process.execPath, wrangler, {
+      env: { ...process.env, WRANGLER_SEND_METRICS: "false" },
+      stdio: "pipe",
+    });
     this.#open();
     await this.#migrate();
   }
@@ -31,7 +40,11 @@ export class RestartHarness {
     rmSync(this.#root, { recursive: true, force: true });
   }
 
-  async text(method: string, path: string, options: { body?: unknown; headers?: Record<string, string> } = {}): Promise<string> {
+  async text(
+    method: string,
+    path: string,
+    options: { body?: unknown; headers?: Record<string, string> } = {},
+  ): Promise<string> {
     const response = await this.#engine().dispatchFetch(`http://deputy.test${path}`, {
       method,
       headers: { "content-type": "application/json", ...options.headers },

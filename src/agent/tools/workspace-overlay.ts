@@ -12,15 +12,13 @@ import { err, ok, type Result } from "../../domain/shared/result.ts";
 import {
   ancestorPaths,
   isBelow,
+  FILE_BYTES_MAX,
   normalizeWorkspacePath,
   parentPath,
   WORKSPACE_ROOT,
 } from "../../domain/workspace/paths.ts";
 import { ByteParts, concatBytes } from "./byte-parts.ts";
 import type { WorkspaceEntry, WorkspaceRefusal, WorkspaceSession } from "./workspace.ts";
-
-/** 10 MiB (contracts, "Workspace"): a file is read and written whole, and the isolate has 128 MB. */
-export const FILE_BYTES_MAX = 10 * 1_024 * 1_024;
 
 export interface BaseEntry extends WorkspaceEntry {
   /** Changes whenever the entry's content does. */

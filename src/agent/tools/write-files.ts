@@ -7,7 +7,7 @@ import { z } from "zod";
 import { descriptionField, failure, pathField, readText, refused, success } from "./read-files.ts";
 import { encodeText } from "./text-content.ts";
 import type { Tool, ToolOutcome } from "./tool.ts";
-import { FILE_BYTES_MAX } from "./workspace-overlay.ts";
+import { FILE_BYTES_MAX } from "../../domain/workspace/paths.ts";
 import type { WorkspaceSession } from "./workspace.ts";
 
 const writeFileParameters = z.object({

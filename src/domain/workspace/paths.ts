@@ -10,6 +10,9 @@ import { err, ok, type Result } from "../shared/result.ts";
 
 export const WORKSPACE_ROOT = "/workspace";
 
+/** 10 MiB (contracts, "Workspace"): a file is read and written whole, and the isolate has 128 MB. */
+export const FILE_BYTES_MAX = 10 * 1_024 * 1_024;
+
 /** What common file systems take, so that every workspace file can be downloaded under its own name. */
 export const SEGMENT_BYTES_MAX = 255;
 /** Bounds a key in storage and a line in a listing; four times what real trees use. */

@@ -5,7 +5,7 @@ import type { ApiRefusal } from "../../protocol/errors.ts";
 import { fileListingSchema, storedFileSchema } from "../../protocol/files.ts";
 import { answer, empty, json } from "../answers.ts";
 import { readBody } from "../body.ts";
-import { FILE_BYTES_MAX } from "../bounds.ts";
+import { FILE_BYTES_MAX } from "../../domain/workspace/paths.ts";
 import { fileHeaders } from "../content-types.ts";
 import { refuse } from "../errors.ts";
 import { parseFilePath, WORKSPACE_ROOT } from "../file-paths.ts";

@@ -7,12 +7,8 @@
  * "the last commit wins"); committed plus staged growth never exceeds the workspace's limits, in whatever order the
  * sessions commit.
  */
-import {
-  FILE_BYTES_MAX,
-  WorkspaceOverlay,
-  type ProposedChange,
-  type StagedChange,
-} from "../../agent/tools/workspace-overlay.ts";
+import { FILE_BYTES_MAX } from "../../domain/workspace/paths.ts";
+import { WorkspaceOverlay, type ProposedChange, type StagedChange } from "../../agent/tools/workspace-overlay.ts";
 import type { WorkspaceRefusal } from "../../agent/tools/workspace.ts";
 import { ancestorPaths, isBelow } from "../../domain/workspace/paths.ts";
 import type { WorkspaceRows } from "./workspace-rows.ts";

@@ -5,7 +5,7 @@ import {
   SCRATCH_ENTRIES_MAX,
   ScratchWorkspace,
 } from "../../../src/agent/tools/scratch-workspace.ts";
-import { FILE_BYTES_MAX } from "../../../src/agent/tools/workspace-overlay.ts";
+import { FILE_BYTES_MAX } from "../../../src/domain/workspace/paths.ts";
 
 const encode = (text: string) => new TextEncoder().encode(text);
 const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);

@@ -1,11 +1,7 @@
+import { FILE_BYTES_MAX } from "../../../src/domain/workspace/paths.ts";
 import { expect, it } from "vitest";
 import { ok } from "../../../src/domain/shared/result.ts";
-import {
-  BATCH_BODY_BYTES_MAX,
-  FILE_BYTES_MAX,
-  JSON_BODY_BYTES_MAX,
-  RUN_BODY_BYTES_MAX,
-} from "../../../src/gateway/bounds.ts";
+import { BATCH_BODY_BYTES_MAX, JSON_BODY_BYTES_MAX, RUN_BODY_BYTES_MAX } from "../../../src/gateway/bounds.ts";
 import { FakeThreads } from "../../support/fake-threads.ts";
 import { ask, failure, gatewayDeps, type Failure } from "../../support/gateway.ts";
 

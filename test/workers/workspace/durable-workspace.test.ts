@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { FILE_BYTES_MAX } from "../../../src/agent/tools/workspace-overlay.ts";
+import { FILE_BYTES_MAX } from "../../../src/domain/workspace/paths.ts";
 import {
   SNAPSHOT_BYTES_MAX,
   SNAPSHOT_FILES_MAX,

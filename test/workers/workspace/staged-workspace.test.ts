@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { WorkspaceSession } from "../../../src/agent/tools/workspace.ts";
-import { FILE_BYTES_MAX } from "../../../src/agent/tools/workspace-overlay.ts";
+import { FILE_BYTES_MAX } from "../../../src/domain/workspace/paths.ts";
 import { STAGED_BYTES_MAX, WORKSPACE_BYTES_MAX } from "../../../src/platform/workspace/open-sessions.ts";
 import { inFreshObject, wake } from "../../support/workspace-object.ts";
 
