@@ -198,6 +198,7 @@ export class RunService {
       // Asked again here: another create may have been accepted while this one read the state.
       const busy = this.#refusedStart();
       if (busy !== undefined) return err(busy);
+      if (this.#context.isClosing) return err({ code: "not_found", message: "the thread is being deleted" });
       if (this.#context.edits.active) return "state_moved";
       if (this.#context.headCheckpointId() !== prepared.baseCheckpointId) return "state_moved";
       if (prepared.newThread !== undefined && this.#context.threads.load() === undefined) {

@@ -83,6 +83,7 @@ export class ThreadContext {
   readonly #stateGraphs = new Map<string, BuiltGraph>();
   #epoch: number | undefined;
   #threadId: string | undefined;
+  #isClosing = false;
 
   constructor(storage: DurableObjectStorage, deps: ThreadObjectDeps, events: ThreadContextEvents) {
     this.storage = storage;
@@ -134,6 +135,15 @@ export class ThreadContext {
   /** Tells a thread that has no row yet what it is called. */
   name(threadId: string): void {
     this.#threadId = threadId;
+  }
+
+  /** The thread is being deleted: nothing new is accepted, and what ends has nothing to tidy up. */
+  close(): void {
+    this.#isClosing = true;
+  }
+
+  get isClosing(): boolean {
+    return this.#isClosing;
   }
 
   /** This wake's number, taken when it is first needed: one row a wake. */

@@ -25,6 +25,7 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
   readonly #deps: ThreadObjectDeps;
   #runtime: ThreadRuntime | undefined;
   #woken: Promise<void> | undefined;
+  #deletion: Promise<RpcResult<null>> | undefined;
 
   constructor(ctx: DurableObjectState, env: Env, deps: ThreadObjectDeps) {
     super(ctx, env);
@@ -60,13 +61,12 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
   }
 
   async deleteThread(address: ThreadAddress): Promise<RpcResult<null>> {
-    return this.#on(address, async (runtime) => {
-      await runtime.batches.cancelAll();
-      const deleted = await runtime.threads.delete();
-      this.#runtime = undefined;
-      this.#woken = undefined;
-      return deleted;
+    const runtime = await this.#existing(address);
+    if (runtime === undefined) return noThread(address);
+    this.#deletion ??= this.#delete(runtime).finally(() => {
+      this.#deletion = undefined;
     });
+    return this.#deletion;
   }
 
   async getState(
@@ -167,6 +167,20 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
     return this.#on(address, (runtime) => runtime.batches.poke(batchIds));
   }
 
+  /** Runs end before batches: a run could still submit one. */
+  async #delete(runtime: ThreadRuntime): Promise<RpcResult<null>> {
+    runtime.context.close();
+    try {
+      await runtime.threads.endRuns();
+      await runtime.batches.cancelAll();
+      return await runtime.threads.remove();
+    } finally {
+      // Also when D1 failed: the thread is there still and a fresh runtime opens it again.
+      this.#runtime = undefined;
+      this.#woken = undefined;
+    }
+  }
+
   /** Answers with the thread's runtime, or that there is no such thread. */
   async #on<T>(address: ThreadAddress, act: (runtime: ThreadRuntime) => Promise<RpcResult<T>>): Promise<RpcResult<T>> {
     const runtime = await this.#existing(address);
@@ -197,6 +211,8 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
 
   /** `undefined` while the object has no schema: then there is nothing to wake. */
   async #awake(): Promise<ThreadRuntime | undefined> {
+    // Who comes during a deletion finds it done, or the thread as it was when it failed.
+    await this.#deletion?.catch(() => undefined);
     if (this.#runtime === undefined && !hasSchema(this.ctx.storage)) return undefined;
     const runtime = this.#start();
     this.#woken ??= runtime.wake();

@@ -32,10 +32,14 @@ export class ThreadRuntime {
         driver.onRootCheckpoint();
       },
       afterRun: () => {
-        void this.#afterRun();
+        this.#afterRun().catch((fault: unknown) => {
+          this.context.onFault(fault);
+        });
       },
       onRetryDue: () => {
-        void this.arm();
+        this.arm().catch((fault: unknown) => {
+          this.context.onFault(fault);
+        });
       },
       onBatchTurn: (grant) => {
         this.batches.onTurn(grant);
@@ -83,6 +87,7 @@ export class ThreadRuntime {
   async #afterRun(): Promise<void> {
     try {
       await this.context.flush.flush();
+      if (this.context.isClosing) return;
       await this.#pruning.prune();
     } catch (fault) {
       this.context.onFault(fault);

@@ -57,15 +57,19 @@ export class ThreadService {
     return this.get();
   }
 
-  /** Ends what runs, then removes the thread from D1 and from the object. D1 first: a crash between leaves a deletable thread. */
-  async delete(): Promise<RpcResult<null>> {
-    const thread = this.#context.thread();
+  /** Before the thread is removed: cancels what runs and waits for its end. */
+  async endRuns(): Promise<void> {
     for (const run of this.#context.runs.active()) {
       this.#context.runs.save({ ...run, cancelRequested: true });
       const live = this.#context.live.get(run.runId);
       live?.abort.abort();
       await live?.done;
     }
+  }
+
+  /** From D1 and from the object. D1 first: a crash between leaves a deletable thread. */
+  async remove(): Promise<RpcResult<null>> {
+    const thread = this.#context.thread();
     await this.#context.flush.flush();
     await this.#context.flush.forgetThread({ owner: thread.owner, thread_id: thread.threadId });
     await this.#context.storage.deleteAlarm();
