@@ -185,6 +185,20 @@ describe("settle", () => {
     await expectCountersEqualSums(batchId);
   });
 
+  it("B2: outputs and history of a stale write are refused with it", async () => {
+    const batchId = await stored();
+    const got = await claimed(batchId);
+    const late = { ...completed(0), outputs: { "a.txt": "late" } };
+    await repository.systemSettle({ ...got.lease, token: "someone else" }, [late], NOW);
+    const left = await env.DB.prepare(
+      `SELECT (SELECT count(*) FROM batch_outputs WHERE batch_id = ?1) AS outputs,
+              (SELECT count(*) FROM batch_events WHERE batch_id = ?1) AS events`,
+    )
+      .bind(batchId)
+      .first();
+    expect(left).toEqual({ outputs: 0, events: 0 });
+  });
+
   it("B3 R57 R58: failures spend attempts until none is left, deferrals never do", async () => {
     const batchId = await stored({ plan: plan(1, { maxAttempts: 2 }) });
     const settle = async (settlement: Parameters<typeof repository.systemSettle>[1][number]): Promise<void> => {

@@ -96,6 +96,16 @@ describe("runs", () => {
     expect(next.at(-1)!.event).toBe("values");
   });
 
+  it("refuses an edit of the state while a run is active: it would branch off the run's own line", async () => {
+    const threadId = await newThread();
+    const script = '@ call bash {"command": "sleep 15"}\n@ say never';
+    const { run_id } = await sendJson<{ run_id: string }>("POST", `/threads/${threadId}/runs`, asking(script));
+    const edit = () => send("POST", `/threads/${threadId}/state`, { values: { title: "edited" } });
+    expect((await edit()).status).toBe(409);
+    await send("POST", `/threads/${threadId}/runs/${run_id}/cancel?wait=1`);
+    expect((await edit()).status).toBe(200);
+  });
+
   it("logs events without gaps, from run.start to run.end, and shows messages apart", async () => {
     const threadId = await newThread();
     const frames = await streamRun(threadId, asking("@ say logged"));
