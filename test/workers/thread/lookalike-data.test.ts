@@ -20,9 +20,15 @@ function nested(levels: number): unknown {
   return levels === 0 ? "end" : [nested(levels - 1)];
 }
 
+function messageForm(kwargs: unknown): unknown {
+  return { lc: 1, type: "constructor", id: ["langchain_core", "messages", "HumanMessage"], kwargs };
+}
+
 const LOOKALIKES: readonly [string, unknown][] = [
   ["an unknown constructor", { lc: 1, type: "constructor", id: ["nowhere", "module", "Evil"], kwargs: {} }],
-  ["a message no class accepts", { lc: 1, type: "constructor", id: ["langchain_core", "messages", "HumanMessage"] }],
+  ["a message no class accepts", messageForm(undefined)],
+  ["a message with foreign content", messageForm({ content: 5 })],
+  ["a set", { lc: 2, type: "constructor", id: ["Set"], args: [[1]] }],
   ["a secret", { lc: 1, type: "secret", id: ["OPENAI_API_KEY"] }],
   ["an escaped object", { __lc_escaped__: { lc: 1 } }],
   ["60 levels", nested(60)],
