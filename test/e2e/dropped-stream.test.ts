@@ -10,21 +10,35 @@ const DETACHED_SCRIPT = "@ delay 8600\n@ say one two three four five six seven e
 const deputy = new DeputyServer();
 let proxy: CuttingProxy;
 let proxied: string;
-let detached: { readonly threadId: string; readonly runId: string; readonly leftAt: number };
+let detached: Readonly<Record<"created" | "streamed", Detached>>;
 
 beforeAll(async () => {
   await deputy.start();
   proxy = new CuttingProxy(Number(new URL(deputy.url).port));
   proxied = await proxy.start();
-  detached = await leaveRunBehind();
+  detached = { created: await createAndLeave(), streamed: await streamAndLeave() };
 });
 afterAll(async () => {
   await proxy.close();
   await deputy.close();
 });
 
+interface Detached {
+  readonly threadId: string;
+  readonly runId: string;
+  readonly leftAt: number;
+}
+
+/** Starts a slow run in the background: the one that dies at about 70 s when no alarm keeps its object awake. */
+async function createAndLeave(): Promise<Detached> {
+  const client = sdkClient(deputy.url);
+  const { thread_id: threadId } = await client.threads.create();
+  const { run_id: runId } = await client.runs.create(threadId, LEAD, human(DETACHED_SCRIPT));
+  return { threadId, runId, leftAt: Date.now() };
+}
+
 /** Starts a slow run by its stream, reads its first token, and goes away. */
-async function leaveRunBehind(): Promise<typeof detached> {
+async function streamAndLeave(): Promise<Detached> {
   const client = sdkClient(deputy.url);
   const { thread_id: threadId } = await client.threads.create();
   const leaving = new AbortController();
@@ -137,35 +151,31 @@ describe("a quiet stream", () => {
 });
 
 describe("a run whose client left", () => {
-  // Last, so that the time of the tests above is part of the time it has to live through.
-  it("goes on for more than 75 s with nobody asking, and ends as success (P1)", async () => {
-    const [row] = await eventually(
-      () =>
-        deputy.query<{ status: string; updated_at: string }>(
-          `SELECT status, updated_at FROM runs WHERE run_id = '${detached.runId}'`,
-        ),
-      ([seen]) => seen !== undefined && seen.status !== "running",
-      110_000,
-    );
-    expect(row!.status).toBe("success");
-    expect(Date.parse(row!.updated_at) - detached.leftAt).toBeGreaterThan(DETACHED_MS_MIN);
-    const run = await deputy.json<{ attempts?: number; status: string }>(
-      "GET",
-      `/threads/${detached.threadId}/runs/${detached.runId}`,
-    );
-    expect(run.status).toBe("success");
-    const state = await sdkClient(deputy.url).threads.getState<LeadValues>(detached.threadId);
-    expect(state.values.messages.at(-1)!.content).toBe("one two three four five six seven eight");
-    const events = await deputy.json<{ event_type: string }[]>(
-      "GET",
-      `/threads/${detached.threadId}/runs/${detached.runId}/events`,
-    );
-    // It was never interrupted: one attempt, no recovery.
-    expect(events.map((event) => event.event_type)).toEqual([
-      "run.start",
-      "llm.human.input",
-      "llm.ai.response",
-      "run.end",
-    ]);
-  });
+  // Last, so that the time of the tests above is part of the time these runs have to live through.
+  it.each(["created", "streamed"] as const)(
+    "goes on for more than 75 s with nobody asking, and ends as success (P1): %s",
+    async (how) => {
+      const { threadId, runId, leftAt } = detached[how];
+      const [row] = await eventually(
+        () =>
+          deputy.query<{ status: string; updated_at: string }>(
+            `SELECT status, updated_at FROM runs WHERE run_id = '${runId}'`,
+          ),
+        ([seen]) => seen !== undefined && seen.status !== "running",
+        110_000,
+      );
+      expect(row!.status).toBe("success");
+      expect(Date.parse(row!.updated_at) - leftAt).toBeGreaterThan(DETACHED_MS_MIN);
+      const state = await sdkClient(deputy.url).threads.getState<LeadValues>(threadId);
+      expect(state.values.messages.at(-1)!.content).toBe("one two three four five six seven eight");
+      const events = await deputy.json<{ event_type: string }[]>("GET", `/threads/${threadId}/runs/${runId}/events`);
+      // It was never interrupted: one attempt, no recovery.
+      expect(events.map((event) => event.event_type)).toEqual([
+        "run.start",
+        "llm.human.input",
+        "llm.ai.response",
+        "run.end",
+      ]);
+    },
+  );
 });
