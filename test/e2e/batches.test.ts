@@ -100,6 +100,6 @@ it("a violation names the item and the limit and stores nothing", async () => {
     body: JSON.stringify({ title: "t", subagent_type: "general-purpose", items }),
   });
   expect(response.status).toBe(422);
-  expect(((await response.json()) as { message: string }).message).toContain("items[1].key");
+  expect((await response.json<{ message: string }>()).message).toContain("items[1].key");
   expect(deputy.query<{ n: number }>("SELECT count(*) AS n FROM batches")[0]!.n).toBe(before);
 });
