@@ -47,6 +47,13 @@ export class EventFlush implements AlarmSource {
     });
   }
 
+  /** A flush that its caller waits for but does not depend on: what is stored is stored, the alarm tries again. */
+  async tryFlush(): Promise<void> {
+    await this.flush().catch((fault: unknown) => {
+      this.#ports.onFault(fault);
+    });
+  }
+
   /** Resolves once everything appended before the call is in D1; rejects with D1's fault. */
   async flush(): Promise<void> {
     if (this.#running !== undefined) {

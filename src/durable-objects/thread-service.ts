@@ -32,7 +32,7 @@ export class ThreadService {
       return err({ code: "already_exists", message: `thread '${address.thread_id}' already exists` });
     }
     this.#context.storage.transactionSync(() => insertThread(this.#context, address, body.metadata));
-    await this.#context.flush.flush();
+    await this.#context.flush.tryFlush();
     return this.get();
   }
 
@@ -53,7 +53,7 @@ export class ThreadService {
       this.#context.threads.save({ ...this.#context.thread(), metadata: merged, updatedAt: now });
       this.#context.outbox.append([], { now, threadChanged: true });
     });
-    await this.#context.flush.flush();
+    await this.#context.flush.tryFlush();
     return this.get();
   }
 

@@ -63,7 +63,7 @@ export function faultRefusal(fault: unknown): ApiRefusal {
 
 const CAUSE_DEPTH_MAX = 8;
 const TRANSIENT =
-  /overloaded|reset because its code was updated|script has been upgraded|Network connection lost|caused object to be reset|too many requests queued|storage operation exceeded timeout/i;
+  /overloaded|reset because its code was updated|script has been upgraded|Network connection lost|caused object to be reset|too many requests queued|storage operation exceeded timeout|database is locked|SQLITE_BUSY/i;
 
 function isTransient(fault: unknown): boolean {
   let at: unknown = fault;

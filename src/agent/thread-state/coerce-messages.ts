@@ -43,7 +43,14 @@ function malformedField(message: BaseMessage): string | undefined {
   if (isAIMessage(message) && message.tool_calls !== undefined && !Array.isArray(message.tool_calls)) {
     return "tool_calls must be a list";
   }
-  return undefined;
+  return isAIMessage(message) ? malformedCallId(message.tool_calls ?? []) : undefined;
+}
+
+/** Two calls of one id would share a result and staged files; a call without an id is given one in the request. */
+function malformedCallId(calls: readonly { readonly id?: unknown }[]): string | undefined {
+  const ids = calls.map((call) => call.id).filter((id) => id !== undefined && id !== null && id !== "");
+  if (ids.some((id) => typeof id !== "string")) return "tool_calls ids must be strings";
+  return new Set(ids).size === ids.length ? undefined : "tool_calls ids must be unique in the message";
 }
 
 function coerceOne(input: unknown, index: number): Result<BaseMessage, MessageWriteRefusal> {

@@ -141,6 +141,25 @@ describe("refusals", () => {
     ["an id of another type", [{ type: "human", content: "x", id: 7 }], /id must be a string/],
     ["tool_calls of another type", [{ type: "ai", content: "x", tool_calls: 5 }], /tool_calls must be a list/],
     [
+      "a call id of another type",
+      [{ type: "ai", content: "", tool_calls: [{ id: 7, name: "ls", args: {} }] }],
+      /tool_calls ids must be strings/,
+    ],
+    [
+      "two calls of one id, which would run twice over the same staged files",
+      [
+        {
+          type: "ai",
+          content: "",
+          tool_calls: [
+            { id: "a", name: "ls", args: {} },
+            { id: "a", name: "ls", args: {} },
+          ],
+        },
+      ],
+      /tool_calls ids must be unique/,
+    ],
+    [
       "a call with broken arguments",
       [
         {

@@ -34,6 +34,7 @@ it.each([
   [new Fault("Network connection lost.", { retryable: true }), 503, "overloaded"],
   [new Error("Durable Object reset because its code was updated."), 503, "overloaded"],
   [new Error("D1_ERROR: D1 DB is overloaded. Requests queued for too long."), 503, "overloaded"],
+  [new Error("D1_ERROR: database is locked: SQLITE_BUSY"), 503, "overloaded"],
   [new Error("Failed query", { cause: new Error("D1_ERROR: Network connection lost.") }), 503, "overloaded"],
   [new Error("D1_ERROR: no such table: secrets"), 500, "internal_error"],
   [new TypeError("undefined is not a function"), 500, "internal_error"],

@@ -80,3 +80,17 @@ it("a flush that is asked for while one is on its way resolves when its own even
     expect(await stored()).toEqual([1, 2]);
   });
 });
+
+it("a command that was stored does not fail because D1 did: a retry would find it done", async () => {
+  await inFreshObject(async (storage) => {
+    let failures = 1;
+    const { outbox, flush, stored } = scene(storage, () => {
+      if (failures-- > 0) throw new Error("D1_ERROR: database is locked");
+    });
+    outbox.append([draft("a")], { now: 0 });
+    await flush.tryFlush();
+    expect(flush.nextDueAt()).toBeGreaterThan(1_000);
+    await flush.tryFlush();
+    expect(await stored()).toEqual([1]);
+  });
+});
