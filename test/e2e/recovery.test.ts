@@ -63,11 +63,16 @@ it("SIGKILL in the middle of ten runs: each ends as success by itself, every sid
   for (const { threadId, runId } of started) {
     const marks = await (await fetch(`${deputy.url}/threads/${threadId}/files/marks.txt`)).text();
     expect(marks.trim().split("\n")).toEqual(MARKS);
-    const page = await deputy.json<EventRow[] | { data: EventRow[] }>("GET", `/threads/${threadId}/runs/${runId}/events`);
+    const page = await deputy.json<EventRow[] | { data: EventRow[] }>(
+      "GET",
+      `/threads/${threadId}/runs/${runId}/events`,
+    );
     const events = Array.isArray(page) ? page : page.data;
     expect(events.map((event) => event.seq)).toEqual(events.map((_, index) => index + 1));
     const count = (type: string) => events.filter((event) => event.event_type === type).length;
-    expect([count("run.start"), count("run.end"), count("subagent.start"), count("subagent.end")]).toEqual([1, 1, 1, 1]);
+    expect([count("run.start"), count("run.end"), count("subagent.start"), count("subagent.end")]).toEqual([
+      1, 1, 1, 1,
+    ]);
     // Four answers and three results of the child; a repeated inner call would be an eighth step.
     expect(count("subagent.step")).toBe(7);
     expect(count("llm.tool.result")).toBe(3);

@@ -22,7 +22,11 @@ const SIX = Array.from({ length: 6 }, (_, index) => {
 }).join("\n");
 
 async function run(threadId: string, content: string): Promise<string> {
-  const body = { assistant_id: "lead_agent", stream_mode: ["values", "updates", "messages-tuple"], input: { messages: [{ type: "human", content }] } };
+  const body = {
+    assistant_id: "lead_agent",
+    stream_mode: ["values", "updates", "messages-tuple"],
+    input: { messages: [{ type: "human", content }] },
+  };
   return deputy.text("POST", `/threads/${threadId}/runs/stream`, { body });
 }
 
@@ -32,8 +36,12 @@ it("frames, ids and the order of parallel results read the same after a restart 
   const runId = /"run_id":"([^"]+)"/.exec(live)![1]!;
   const before = await deputy.json<State>("GET", `/threads/${threadId}/state`);
   const historyBefore = await deputy.text("POST", `/threads/${threadId}/history`, { body: { limit: 50 } });
-  const results = before.values.messages!.filter((message) => message.type === "tool").map((message) => message.content);
-  expect(results.map((text) => /result-\d/.exec(text)?.[0])).toEqual([0, 1, 2, 3, 4, 5].map((index) => `result-${index}`));
+  const results = before.values
+    .messages!.filter((message) => message.type === "tool")
+    .map((message) => message.content);
+  expect(results.map((text) => /result-\d/.exec(text)?.[0])).toEqual(
+    [0, 1, 2, 3, 4, 5].map((index) => `result-${index}`),
+  );
 
   await deputy.restart();
 
@@ -42,7 +50,9 @@ it("frames, ids and the order of parallel results read the same after a restart 
   }
   expect(await deputy.text("POST", `/threads/${threadId}/history`, { body: { limit: 50 } })).toBe(historyBefore);
   expect(before.values.messages!.every((message) => live.includes(message.id))).toBe(true);
-  const replayed = await deputy.text("GET", `/threads/${threadId}/runs/${runId}/stream`, { headers: { "last-event-id": "-1" } });
+  const replayed = await deputy.text("GET", `/threads/${threadId}/runs/${runId}/stream`, {
+    headers: { "last-event-id": "-1" },
+  });
   expect(replayed).toBe(live);
 });
 
@@ -52,5 +62,10 @@ it("the thread goes on after a restart where it was", async () => {
   await deputy.restart();
   await run(threadId, "@ say second");
   const { values } = await deputy.json<State>("GET", `/threads/${threadId}/state`);
-  expect(values.messages!.map((message) => message.content)).toEqual(["@ say first", "first", "@ say second", "second"]);
+  expect(values.messages!.map((message) => message.content)).toEqual([
+    "@ say first",
+    "first",
+    "@ say second",
+    "second",
+  ]);
 });
