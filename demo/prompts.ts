@@ -10,6 +10,8 @@ interface Analysis {
   readonly title: string;
   readonly question: string;
   readonly command: string;
+  /** The line of the scripted synthesis: words around quotes of what this analysis' subagent said. */
+  readonly line: (result: string) => string;
 }
 
 /** Three independent questions about the same read-only file: what parallel delegation is for. */
@@ -18,16 +20,21 @@ export const ANALYSES: readonly Analysis[] = [
     title: "Rain per year",
     question: "Total precipitation in mm of each year.",
     command: `awk -F, 'NR>1 {sum[substr($1,1,4)]+=$2} END {for (y in sum) printf "rain %s %.1f mm\\n", y, sum[y]}' ${DATA_PATH} | sort`,
+    line: (result) =>
+      `Rain: ${["2012", "2013", "2014", "2015"].map((year) => `${year} {{${result}:after rain ${year}}}`).join(", ")}.`,
   },
   {
     title: "Warmest and coldest day",
     question: "The date and value of the highest temp_max and of the lowest temp_min.",
     command: `tail -n +2 ${DATA_PATH} | sort -t, -k3,3nr | head -n 1 | awk -F, '{printf "warmest %s %.1f C\\n", $1, $3}'; tail -n +2 ${DATA_PATH} | sort -t, -k4,4n | head -n 1 | awk -F, '{printf "coldest %s %.1f C\\n", $1, $4}'`,
+    line: (result) => `Warmest day {{${result}:after warmest}}, coldest {{${result}:after coldest}}.`,
   },
   {
     title: "Days by weather",
     question: "How many days of each kind of weather.",
     command: `tail -n +2 ${DATA_PATH} | cut -d, -f6 | sort | uniq -c | sort -nr | awk '{printf "days %s %d\\n", $2, $1}'`,
+    line: (result) =>
+      `Days: ${["rain", "sun", "fog", "drizzle", "snow"].map((kind) => `{{${result}:word after days ${kind}}} ${kind}`).join(", ")}.`,
   },
 ];
 
@@ -54,7 +61,7 @@ export function leadScript(): string {
       marker,
     ].join("\n");
   });
-  const synthesis = ANALYSES.map((analysis, index) => `${analysis.title}:\n{{result:${index + 1}}}`).join("\n");
+  const synthesis = ANALYSES.map((analysis, index) => analysis.line(`result:${index + 1}`)).join("\n");
   return [
     "```script",
     "delay 5",
