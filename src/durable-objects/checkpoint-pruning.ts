@@ -19,7 +19,7 @@ export class CheckpointPruning {
     const keepFrom = decideKeepFrom(bases, kept);
     if (keepFrom === null) return;
     this.#expireFrames(kept);
-    const { graph } = await this.#context.stateGraph();
+    const { graph } = await this.#context.graphs.forState();
     const retention = new CheckpointRetention({
       storage: this.#context.storage,
       serde: this.#context.saver.serde,

@@ -17,6 +17,7 @@ import { cancelUnanswered, REASON } from "./cancel-unanswered.ts";
 import { runConfig } from "./run-config.ts";
 import { saveRunEnd } from "./run-end.ts";
 import type { LiveRun } from "./live-runs.ts";
+import { openLiveRun } from "./open-live-run.ts";
 import { FrameMapper, type StreamChunk, toLangGraphModes } from "./stream-frames.ts";
 import type { ThreadContext } from "./thread-context.ts";
 
@@ -41,7 +42,7 @@ export class RunDriver {
 
   /** Never rejects: a run that cannot be ended here stays running in storage, for recovery to find. */
   async drive(run: RunRecord, start: RunStart): Promise<void> {
-    const live = this.#context.openLiveRun(run);
+    const live = openLiveRun(this.#context, run);
     live.done = this.#driveLive(run, start, live);
     return live.done;
   }
@@ -58,7 +59,7 @@ export class RunDriver {
     this.#framesStoredAt = this.#context.now();
     try {
       live.frames.append("metadata", JSON.stringify({ run_id: run.runId, attempt: run.attempt }));
-      const built = await this.#context.buildGraph(run);
+      const built = await this.#context.graphs.forRun(run);
       const outcome = await this.#execute(run, { start, live, built });
       await this.#settle(run, outcome, { built, live });
       this.#commitEnd(run, outcome, live);

@@ -92,7 +92,7 @@ export class RunRecovery {
   /** Calls of the lead that were open when the object died start as attempt 2. */
   async #reopenCalls(run: RunRecord): Promise<void> {
     if (run.graphId !== LEAD_GRAPH_ID) return;
-    const { graph, configurable } = await this.#context.stateGraph();
+    const { graph, configurable } = await this.#context.graphs.forState();
     const { messages } = (await graph.getState({ configurable })).values as ThreadState;
     this.#context.attempts.reopen(pendingCalls(messages ?? []).map((call) => call.id));
   }
@@ -116,7 +116,7 @@ export class RunRecovery {
   async #settleCalls(run: RunRecord): Promise<void> {
     if (run.graphId !== LEAD_GRAPH_ID) return;
     try {
-      await cancelUnanswered(this.#context, run, await this.#context.stateGraph());
+      await cancelUnanswered(this.#context, run, await this.#context.graphs.forState());
     } catch (fault) {
       this.#context.onFault(fault);
     }

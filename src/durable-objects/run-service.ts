@@ -176,7 +176,7 @@ export class RunService {
   /** The state a run would start from. Only `lead_agent` reads it before acceptance. */
   async #headState(graphId: string): Promise<{ values: ThreadState; checkpointId: string | null }> {
     if (graphId !== LEAD_GRAPH_ID) return { values: { messages: [] }, checkpointId: this.#context.headCheckpointId() };
-    const { graph, configurable } = await this.#context.stateGraph();
+    const { graph, configurable } = await this.#context.graphs.forState();
     const snapshot = await graph.getState({ configurable });
     const config: RunnableConfig = snapshot.config;
     const checkpointId = config.configurable?.["checkpoint_id"] as string | undefined;

@@ -82,7 +82,7 @@ export class RunStreams {
   /** The state the run ended with, also when later runs changed it; the head once that checkpoint was pruned. */
   async #valuesAfter(run: RunRecord | undefined): Promise<string> {
     const at = run?.finalCheckpointId;
-    if (at == null || !(await this.#context.hasCheckpoint(at))) return this.#context.renderHead();
+    if (at == null || !(await this.#context.hasCheckpoint(at))) return this.#context.graphs.renderState(undefined);
     return this.#context.values.render(at);
   }
 
@@ -111,7 +111,7 @@ export class RunStreams {
         return live.get(run.runId)?.signal ?? idle;
       },
       renderValues: (checkpointId) => values.render(checkpointId),
-      renderHead: () => this.#context.renderHead(),
+      renderHead: () => this.#context.graphs.renderState(undefined),
     };
   }
 }

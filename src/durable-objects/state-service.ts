@@ -30,7 +30,7 @@ export class StateService {
   }
 
   async get(query: { checkpoint_id?: string; subgraphs?: boolean }): Promise<RpcResult<ThreadStateBody>> {
-    const { graph, configurable } = await this.#context.stateGraph();
+    const { graph, configurable } = await this.#context.graphs.forState();
     const at = query.checkpoint_id === undefined ? {} : { checkpoint_id: query.checkpoint_id };
     if (query.checkpoint_id !== undefined && !(await this.#context.hasCheckpoint(query.checkpoint_id)))
       return noCheckpoint(query.checkpoint_id);
@@ -43,7 +43,7 @@ export class StateService {
 
   /** Newest first. */
   async history(body: HistoryBody): Promise<RpcResult<ThreadStateBody[]>> {
-    const { graph, configurable } = await this.#context.stateGraph();
+    const { graph, configurable } = await this.#context.graphs.forState();
     const before = beforeId(body.before);
     const from = body.checkpoint?.checkpoint_id;
     const states: ThreadStateBody[] = [];
@@ -65,7 +65,7 @@ export class StateService {
     if (this.#context.runs.active().length > 0) {
       return err({ code: "thread_busy", message: "thread has an active run; its state cannot be edited now" });
     }
-    const { graph, configurable } = await this.#context.stateGraph();
+    const { graph, configurable } = await this.#context.graphs.forState();
     // LangGraph stumbles over names that every object has.
     if (body.as_node !== undefined && body.as_node in Object.prototype) {
       return err({ code: "invalid_request", message: `as_node: the graph has no node '${body.as_node}'` });

@@ -3,10 +3,9 @@
  * wake-scoped facts (epoch, live runs); every decision lives in the collaborators.
  * Built only when the object has a schema or is about to get one, so that asking an unknown thread writes nothing.
  */
-import type { BuiltGraph, GraphBinding, GraphCatalog } from "../agent/graph-catalog.ts";
+import type { GraphBinding, GraphCatalog } from "../agent/graph-catalog.ts";
 import { AdmissionController } from "../agent/subagents/admission-controller.ts";
 import type { BatchService } from "../agent/tools/batch-tools.ts";
-import { toWireValues } from "../agent/wire/to-wire.ts";
 import type { DeputyConfig } from "../config.ts";
 import type { BatchGrant } from "../domain/admission/admission-state.ts";
 import { invariant } from "../domain/shared/assert.ts";
@@ -16,20 +15,18 @@ import { DelegationStore } from "../platform/durable-storage/delegation-store.ts
 import { EventOutbox } from "../platform/durable-storage/event-outbox.ts";
 import { FrameLog } from "../platform/durable-storage/frame-log.ts";
 import { DurableGrantStore } from "../platform/durable-storage/grant-store.ts";
-import { LiveFrames } from "../platform/durable-storage/live-frames.ts";
 import { MeteredSql } from "../platform/durable-storage/metered-sql.ts";
 import { type RunRecord, RunStore } from "../platform/durable-storage/run-store.ts";
 import { type ThreadRecord, ThreadStore } from "../platform/durable-storage/thread-store.ts";
-import { VersionSignal } from "../platform/durable-storage/version-signal.ts";
 import { DurableWorkspace } from "../platform/workspace/durable-workspace.ts";
 import { StagedWorkspace } from "../platform/workspace/staged-workspace.ts";
-import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
 import type { BatchWake } from "../protocol/queue-messages.ts";
 import { CommitEvents } from "./commit-events.ts";
 import { ThreadDelegationJournal } from "./delegation-journal.ts";
 import { EventFlush } from "./event-flush.ts";
-import { type LiveRun, LiveRuns } from "./live-runs.ts";
+import { LiveRuns } from "./live-runs.ts";
 import { StateEdits } from "./state-edits.ts";
+import { ThreadGraphs } from "./thread-graphs.ts";
 import { ToolAttempts } from "./tool-attempts.ts";
 import { ValuesCache } from "./values-cache.ts";
 
@@ -75,12 +72,11 @@ export class ThreadContext {
   readonly journal: ThreadDelegationJournal;
   readonly flush: EventFlush;
   readonly live: LiveRuns;
+  readonly graphs: ThreadGraphs;
   readonly values: ValuesCache;
   readonly attempts = new ToolAttempts();
   readonly edits = new StateEdits();
   readonly #events: ThreadContextEvents;
-  /** Graphs for reading state, by id: they carry no run, so one a wake serves every read. */
-  readonly #stateGraphs = new Map<string, BuiltGraph>();
   #epoch: number | undefined;
   #threadId: string | undefined;
   #isClosing = false;
@@ -108,7 +104,13 @@ export class ThreadContext {
       currentRunId: () => this.live.current()?.runId,
       now: deps.now,
     });
-    this.values = new ValuesCache((checkpointId) => this.#renderState(checkpointId));
+    this.graphs = new ThreadGraphs({
+      catalog: deps.catalog,
+      runs: this.runs,
+      threadId: () => this.threadId,
+      binding: () => this.#binding(),
+    });
+    this.values = new ValuesCache((checkpointId) => this.graphs.renderState(checkpointId));
     deps.observe?.(this);
   }
 
@@ -155,53 +157,6 @@ export class ThreadContext {
     return this.#epoch;
   }
 
-  /** The graph of a run, bound to this thread. */
-  async buildGraph(run: RunRecord): Promise<BuiltGraph> {
-    const { config, context } = run.command.body;
-    const configurable = { ...config?.configurable, ...context, run_id: run.runId };
-    return this.#build(run.graphId, {
-      configurable,
-      ...(config?.recursion_limit === undefined ? {} : { recursionLimit: config.recursion_limit }),
-    });
-  }
-
-  /** The graph whose channels the thread's state has: its newest run's, else the lead agent's. */
-  async stateGraph(): Promise<BuiltGraph> {
-    const newest = this.runs.newestGraphId() ?? LEAD_GRAPH_ID;
-    const graphId = this.deps.catalog.has(newest) ? newest : LEAD_GRAPH_ID;
-    const known = this.#stateGraphs.get(graphId);
-    if (known !== undefined) return known;
-    const built = await this.#build(graphId, {});
-    this.#stateGraphs.set(graphId, built);
-    return built;
-  }
-
-  openLiveRun(run: RunRecord): LiveRun {
-    const signal = new VersionSignal();
-    const frames = new LiveFrames({
-      runId: run.runId,
-      log: this.frames,
-      signal,
-      reserved: run.framesReserved,
-      isFirstAttempt: run.attempt === 1,
-      bytesMax: this.deps.config.runtime.frame_bytes_max,
-      saveReservation: (reserved) => {
-        const stored = this.runs.find(run.runId);
-        if (stored !== undefined) this.runs.save({ ...stored, framesReserved: reserved });
-      },
-    });
-    const live: LiveRun = {
-      runId: run.runId,
-      frames,
-      signal,
-      abort: new AbortController(),
-      endedTasks: new Set(),
-      done: Promise.resolve(),
-    };
-    this.live.add(live);
-    return live;
-  }
-
   /** The head of the run's own line of checkpoints; `null` on an empty thread. */
   headCheckpointId(): string | null {
     return this.saver.headId(this.threadId);
@@ -226,25 +181,7 @@ export class ThreadContext {
     this.deps.report("run failed", { run_id: run.runId, error: describe(error) });
   }
 
-  /** The state at a checkpoint as JSON; the newest state when no id is given. */
-  async renderHead(): Promise<string> {
-    return this.#renderState(undefined);
-  }
-
-  async #renderState(checkpointId: string | undefined): Promise<string> {
-    const { graph, configurable } = await this.stateGraph();
-    const at = checkpointId === undefined ? {} : { checkpoint_id: checkpointId };
-    const snapshot = await graph.getState({ configurable: { ...configurable, ...at } });
-    // LangGraph answers a pruned checkpoint with an empty state, which would be a lie (P5): the reader is told of a gap.
-    invariant(checkpointId === undefined || snapshot.createdAt !== undefined, "the checkpoint was pruned");
-    return JSON.stringify(toWireValues(snapshot.values));
-  }
-
-  async #build(graphId: string, config: Parameters<GraphCatalog["build"]>[1]): Promise<BuiltGraph> {
-    const built = await this.deps.catalog.build(graphId, config, this.#binding());
-    return { ...built, configurable: { ...built.configurable, thread_id: this.threadId } };
-  }
-
+  /** What a graph of this thread reaches. */
   #binding(): GraphBinding {
     return {
       saver: this.saver,
