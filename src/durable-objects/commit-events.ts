@@ -30,6 +30,8 @@ export interface CommitEventsPorts {
   /** A step of the run itself committed: its frames may be stored now. */
   readonly onRootCheckpoint: (checkpointId: string) => void;
   readonly now: () => number;
+  /** Is told of a step that no event can be made of: the log then lacks it (R117). */
+  readonly report: (what: string, details: Readonly<Record<string, unknown>>) => void;
 }
 
 export class CommitEvents implements CommitHook {
@@ -68,9 +70,24 @@ export class CommitEvents implements CommitHook {
     if (delegation === undefined) return [];
     const captured = messages.filter(isStep);
     const ended = captured.filter(isToolMessage).flatMap((message) => this.#endDelegation(delegation.runId, message));
-    const steps = captured.flatMap((message, index) => stepDraft(delegation, delegation.steps + index, message));
+    const steps = captured.flatMap((message, index) => this.#stepDraft(delegation, delegation.steps + index, message));
     this.#ports.delegations.save({ ...delegation, steps: delegation.steps + captured.length });
     return [...ended, ...steps];
+  }
+
+  #stepDraft({ taskId, runId }: DelegationRecord, index: number, message: BaseMessage): RunEventDraft[] {
+    const step = toSubagentStep(taskId, index, toStepMessage(message));
+    if (!step.ok) {
+      this.#ports.report("subagent step refused", {
+        ...step.error,
+        run_id: runId,
+        task_id: taskId,
+        message_index: index,
+      });
+      return [];
+    }
+    const metadata = { task_id: taskId, message_index: index };
+    return [{ run_id: runId, event_type: "subagent.step", category: "subagent", content: step.value, metadata }];
   }
 
   #endDelegation(runId: string, message: ToolMessage): RunEventDraft[] {
@@ -97,15 +114,6 @@ export class CommitEvents implements CommitHook {
 function endDraft(runId: string, content: SubagentEnd): RunEventDraft {
   const metadata = { task_id: content.task_id };
   return { run_id: runId, event_type: "subagent.end", category: "subagent", content, metadata };
-}
-
-function stepDraft(delegation: DelegationRecord, index: number, message: BaseMessage): RunEventDraft[] {
-  const step = toSubagentStep(delegation.taskId, index, toStepMessage(message));
-  if (!step.ok) return [];
-  const metadata = { task_id: delegation.taskId, message_index: index };
-  return [
-    { run_id: delegation.runId, event_type: "subagent.step", category: "subagent", content: step.value, metadata },
-  ];
 }
 
 function messagesOf(commit: WritesCommit): BaseMessage[] {

@@ -3,6 +3,7 @@
  * transaction and once per task id, also when recovery starts the `task` call again.
  */
 import type { DelegationJournal, DelegationStart } from "../agent/subagents/delegation-journal.ts";
+import { invariant } from "../domain/shared/assert.ts";
 import { toSubagentStart } from "../domain/delegation/subagent-steps.ts";
 import type { DelegationStore } from "../platform/durable-storage/delegation-store.ts";
 import type { EventOutbox } from "../platform/durable-storage/event-outbox.ts";
@@ -26,7 +27,8 @@ export class ThreadDelegationJournal implements DelegationJournal {
   started({ taskId, description, checkpointNs }: DelegationStart): "recorded" | "already_recorded" {
     const { storage, delegations, outbox } = this.#ports;
     if (delegations.find(taskId) !== undefined) return "already_recorded";
-    const runId = this.#ports.currentRunId() ?? "";
+    const runId = this.#ports.currentRunId();
+    invariant(runId !== undefined, `delegation '${taskId}' started outside a run`);
     storage.transactionSync(() => {
       delegations.save({ taskId, runId, checkpointNs, steps: 0, cancelled: false });
       const content = toSubagentStart(taskId, description);
@@ -45,7 +47,8 @@ export class ThreadDelegationJournal implements DelegationJournal {
   watchCancel(taskId: string, onCancel: () => void): () => void {
     this.#watchers.set(taskId, onCancel);
     return () => {
-      this.#watchers.delete(taskId);
+      // A call that recovery started again watches the same id: its watcher is not this one's to remove.
+      if (this.#watchers.get(taskId) === onCancel) this.#watchers.delete(taskId);
     };
   }
 

@@ -3,7 +3,7 @@
  * the run row. Also watches over readers, so that the run itself never has to.
  */
 import type { LiveFrames } from "../platform/durable-storage/live-frames.ts";
-import type { VersionSignal } from "../platform/durable-storage/version-signal.ts";
+import { VersionSignal } from "../platform/durable-storage/version-signal.ts";
 import type { FrameReader } from "./frame-reader.ts";
 
 /** How often readers are looked at; a stalled one ends at most this much after its bound. */
@@ -21,6 +21,8 @@ export interface LiveRun {
 }
 
 export class LiveRuns {
+  /** What a reader waits on while no wake drives its run. */
+  readonly #undriven = new VersionSignal();
   readonly #runs = new Map<string, LiveRun>();
   readonly #readers = new Set<FrameReader>();
   readonly #now: () => number;
@@ -43,8 +45,19 @@ export class LiveRuns {
     return this.#runs.values().next().value;
   }
 
+  /** Tells of new frames of a run, or, while nobody drives it, that somebody does again or that it ended. */
+  signalOf(runId: string): VersionSignal {
+    return this.#runs.get(runId)?.signal ?? this.#undriven;
+  }
+
   add(run: LiveRun): void {
     this.#runs.set(run.runId, run);
+    this.#undriven.bump();
+  }
+
+  /** Recovery ended a run that nobody drove. */
+  endedUndriven(): void {
+    this.#undriven.bump();
   }
 
   /** Readers are woken to find the end. */

@@ -1,6 +1,7 @@
 /**
  * LangGraph's config for a run: what the client gave, then what only the server may say. Server keys win, so a client
- * can neither leave its thread nor hand itself an internal handle.
+ * can neither leave its thread nor hand itself an internal handle; nor can it hand one to the factory that builds its
+ * run's graph, which is called before LangGraph is.
  */
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BuiltGraph } from "../agent/graph-catalog.ts";
@@ -21,15 +22,31 @@ const SERVER_KEYS = new Set([
 ]);
 
 export function runConfig(run: RunRecord, built: BuiltGraph): RunnableConfig {
-  const { body, headers } = run.command;
-  const given = Object.entries({ ...headers, ...body.config?.configurable }).filter(([key]) => isClientKey(key));
-  const server = { run_id: run.runId, assistant_id: body.assistant_id, graph_id: run.graphId };
+  const { body } = run.command;
+  const server = serverKeys(run);
   return {
-    configurable: { ...Object.fromEntries(given), ...built.configurable, ...server },
+    configurable: { ...runConfigurable(run), ...built.configurable, ...server },
     metadata: { ...body.metadata, ...server },
     tags: body.config?.tags ?? [],
     recursionLimit: built.recursionLimit,
   };
+}
+
+/** What the graph of a run is built with. */
+export function buildConfig(run: RunRecord): RunnableConfig {
+  const recursionLimit = run.command.body.config?.recursion_limit;
+  return { configurable: runConfigurable(run), ...(recursionLimit === undefined ? {} : { recursionLimit }) };
+}
+
+/** The client's keys (its context over its configurable over its headers), and who the run is. */
+function runConfigurable(run: RunRecord): Record<string, unknown> {
+  const { body, headers } = run.command;
+  const given = Object.entries({ ...headers, ...body.config?.configurable, ...body.context });
+  return { ...Object.fromEntries(given.filter(([key]) => isClientKey(key))), ...serverKeys(run) };
+}
+
+function serverKeys(run: RunRecord) {
+  return { run_id: run.runId, assistant_id: run.command.body.assistant_id, graph_id: run.graphId };
 }
 
 function isClientKey(key: string): boolean {

@@ -109,6 +109,7 @@ export class RunRecovery {
     this.#context.storage.transactionSync(() => {
       saveRunEnd(this.#context, ended);
     });
+    this.#context.live.endedUndriven();
     this.#context.flush.kick();
   }
 

@@ -3,7 +3,6 @@
  * the connection warm. Both are pull-based: nothing here runs ahead of its client.
  */
 import type { RunRecord } from "../platform/durable-storage/run-store.ts";
-import { VersionSignal } from "../platform/durable-storage/version-signal.ts";
 import { isTerminal } from "../domain/run/run-status.ts";
 import { FrameReader, type FrameSource } from "./frame-reader.ts";
 import type { RunService } from "./run-service.ts";
@@ -94,7 +93,6 @@ export class RunStreams {
 
   #source(run: RunRecord): FrameSource {
     const { live, frames, values } = this.#context;
-    const idle = new VersionSignal();
     return {
       next: (afterId) => {
         const current = live.get(run.runId);
@@ -108,7 +106,7 @@ export class RunStreams {
         return stored === undefined || isTerminal(stored.status);
       },
       get signal() {
-        return live.get(run.runId)?.signal ?? idle;
+        return live.signalOf(run.runId);
       },
       renderValues: (checkpointId) => values.render(checkpointId),
       renderHead: () => this.#context.graphs.renderState(undefined),

@@ -225,6 +225,7 @@ export class ThreadContext {
         this.#events.onRootCheckpoint();
       },
       now: () => this.now(),
+      report: this.deps.report,
     });
     return new DurableCheckpointSaver({
       storage: this.storage,

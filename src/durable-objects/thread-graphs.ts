@@ -7,6 +7,7 @@ import { toWireValues } from "../agent/wire/to-wire.ts";
 import { invariant } from "../domain/shared/assert.ts";
 import type { RunRecord, RunStore } from "../platform/durable-storage/run-store.ts";
 import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
+import { buildConfig } from "./run-config.ts";
 
 export interface ThreadGraphsPorts {
   readonly catalog: GraphCatalog;
@@ -26,12 +27,7 @@ export class ThreadGraphs {
 
   /** The graph a run executes. */
   async forRun(run: RunRecord): Promise<BuiltGraph> {
-    const { config, context } = run.command.body;
-    const configurable = { ...config?.configurable, ...context, run_id: run.runId };
-    return this.#build(run.graphId, {
-      configurable,
-      ...(config?.recursion_limit === undefined ? {} : { recursionLimit: config.recursion_limit }),
-    });
+    return this.#build(run.graphId, buildConfig(run));
   }
 
   /** The graph whose channels the thread's state has: its newest run's, else the lead agent's. */

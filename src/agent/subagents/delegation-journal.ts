@@ -20,7 +20,10 @@ export interface DelegationJournal {
   started(start: DelegationStart): "recorded" | "already_recorded" | Promise<"recorded" | "already_recorded">;
   /** True once this delegation was cancelled by request, also when the request came before a crash. */
   isCancelled(taskId: string): boolean | Promise<boolean>;
-  /** Calls back when this delegation is cancelled by request while it runs here. Gives the disposer. */
+  /**
+   * Calls back when this delegation is cancelled by request while it runs here; the newest watcher of an id is the one.
+   * Gives the disposer, which removes that watcher and no newer one.
+   */
   watchCancel?(taskId: string, onCancel: () => void): () => void;
 }
 
@@ -38,7 +41,9 @@ export function memoryJournal(): DelegationJournal & { cancel(taskId: string): v
     isCancelled: (taskId) => cancelled.has(taskId),
     watchCancel(taskId, onCancel) {
       watchers.set(taskId, onCancel);
-      return () => void watchers.delete(taskId);
+      return () => {
+        if (watchers.get(taskId) === onCancel) watchers.delete(taskId);
+      };
     },
     cancel(taskId) {
       cancelled.add(taskId);

@@ -23,6 +23,7 @@ it("a delegation that is cancelled ends those its child had open in the log, inn
       forgetChild: () => undefined,
       onRootCheckpoint: () => undefined,
       now,
+      report: () => undefined,
     });
     const open = { runId: "run", steps: 0, cancelled: false };
     delegations.save({ ...open, taskId: "outer", checkpointNs: "tools:a" });
