@@ -30,8 +30,6 @@ export interface BatchIntakePorts {
   readonly windows: BatchWindowStore;
   readonly limits: BatchLimits;
   readonly enabled: boolean;
-  /** How long a load may take before an object that woke without it takes it for dead. */
-  readonly loadPatienceMs: number;
   /** Names what is available when it refuses. */
   readonly resolveSubagent: (type: string) => Result<ResolvedSubagent, string>;
   /** The files as they are committed now, or which one cannot be read. */
@@ -41,6 +39,12 @@ export interface BatchIntakePorts {
   readonly now: () => number;
   readonly newId: () => string;
 }
+
+/**
+ * How long a load may take before an object that woke without it takes it for dead: it writes at most some 30 statements,
+ * and minutes mean that nobody is writing any more.
+ */
+export const LOAD_PATIENCE_MS = 120_000;
 
 export interface TakenBatch {
   readonly batch: BatchView;
@@ -112,7 +116,7 @@ export class BatchIntake {
       maxLive: plan.maxLiveItems,
       maxRunning: plan.maxRunningItems,
     });
-    windows.save({ v: 1, batchId, phase: "submitting", window }, now + this.#ports.loadPatienceMs);
+    windows.save({ v: 1, batchId, phase: "submitting", window }, now + LOAD_PATIENCE_MS);
     this.#loading.add(batchId);
     try {
       await this.#ports.arm();
