@@ -1,0 +1,97 @@
+import { describe, expect, it } from "vitest";
+import type { Tool, ToolRuntime } from "../../../src/agent/tools/tool.ts";
+import { plainTool, succeeded } from "../../support/agent-fixture.ts";
+import { eventually } from "../../support/eventually.ts";
+import { startRun, withWakes } from "../../support/thread-wakes.ts";
+
+interface Start {
+  readonly id: string;
+  readonly attempt: number;
+}
+
+/** Notes each start; of them, those of the first wake never end. */
+function probe(starts: Start[], answer: () => Promise<string>): Tool {
+  return plainTool("probe", async (_args, { toolCallId, attempt }: ToolRuntime) => {
+    starts.push({ id: toolCallId, attempt });
+    return succeeded(await answer());
+  });
+}
+
+const never = (): Promise<string> => new Promise(() => undefined);
+
+describe("a run whose object died", () => {
+  it("P1: runs the lead's open call again under its id, as attempt 2; a call that comes later is attempt 1", async () => {
+    await withWakes(async (thread) => {
+      const starts: Start[] = [];
+      const first = await thread.create({ tools: [probe(starts, never)] });
+      const { runId } = await startRun(first, "@ call probe {}\n@ call probe {}\n@ say done");
+      await eventually(
+        () => starts.length,
+        (count) => count === 1,
+      );
+      const second = await thread.wake({ tools: [probe(starts, async () => "answered")] });
+      await second.context.live.get(runId)!.done;
+      expect(second.context.runs.find(runId)!.status).toBe("success");
+      const [before, again, later] = starts;
+      expect(again).toEqual({ id: before!.id, attempt: 2 });
+      expect(later!.id).not.toBe(before!.id);
+      expect(starts.map(({ attempt }) => attempt)).toEqual([1, 2, 1]);
+    });
+  });
+
+  it("R115: tells a delegation's start once: one subagent.start, no task_started from the wake that goes on", async () => {
+    await withWakes(async (thread) => {
+      const starts: Start[] = [];
+      const first = await thread.create({ tools: [probe(starts, never)] });
+      const script = "@ delegate general-purpose :: look :: <<'CHILD'\n@ call probe {}\n@ say seen\nCHILD\n@ say done";
+      const { runId } = await startRun(first, script, { stream_mode: ["custom"] });
+      await eventually(
+        () => starts.length,
+        (count) => count === 1,
+      );
+      const second = await thread.wake({ tools: [probe(starts, async () => "answered")] });
+      const resumed = second.context.live.get(runId)!;
+      await resumed.done;
+      expect(second.context.runs.find(runId)!.status).toBe("success");
+      await second.context.flush.flush();
+      const events = await eventsIn(second.context.deps.db, thread.threadId);
+      expect(events.filter((type) => type === "subagent.start")).toHaveLength(1);
+      expect(events.filter((type) => type === "subagent.end")).toHaveLength(1);
+      expect(customOf(first.context.live.get(runId)!.frames)).toEqual(
+        expect.arrayContaining(["task_started", "task_running"]),
+      );
+      const told = customOf(resumed.frames);
+      expect(told).not.toContain("task_started");
+      expect(told.at(-1)).toBe("task_completed");
+    });
+  });
+});
+
+async function eventsIn(db: D1Database, threadId: string): Promise<string[]> {
+  const told = db.prepare("SELECT event_type FROM run_events WHERE thread_id = ?1 ORDER BY seq").bind(threadId);
+  return (await told.all<{ event_type: string }>()).results.map(({ event_type: type }) => type);
+}
+
+interface Frames {
+  next(afterId: number): {
+    kind: string;
+    frame?: { id: number; event: string; data: unknown };
+    firstAvailableId?: number;
+  };
+}
+
+/** The types of the `custom` frames a reader from the start gets. */
+function customOf(frames: Frames): string[] {
+  const types: string[] = [];
+  let cursor = 0;
+  for (;;) {
+    const found = frames.next(cursor);
+    if (found.kind === "none") return types;
+    if (found.frame === undefined) {
+      cursor = found.firstAvailableId! - 1;
+      continue;
+    }
+    cursor = found.frame.id;
+    if (found.frame.event === "custom") types.push((JSON.parse(String(found.frame.data)) as { type: string }).type);
+  }
+}
