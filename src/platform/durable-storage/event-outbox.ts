@@ -5,13 +5,14 @@
  * row however many events it carries.
  * Does not know D1: `pending()` hands events out, `settle()` takes note that they arrived.
  */
+import { Buffer } from "node:buffer";
 import type { RunEvent, RunEventDraft } from "../../protocol/run-events.ts";
 import type { SqlExecutor } from "./metered-sql.ts";
 
 /** Version of the row's shape. PERSISTED. */
 const OUTBOX_ROW_VERSION = 1;
 
-/** Rewriting a block on every append costs its size; past this a new one begins. Well under the 2 MB row. */
+/** UTF-8. Rewriting a block on every append costs its size; past this a new one begins. Well under the 2 MB row. */
 const BLOCK_BYTES_MAX = 128 * 1024;
 
 /** A longer content is cut, so that a block with one event still fits a row and a D1 parameter. */
@@ -60,15 +61,13 @@ export class EventOutbox {
   /** Writes events behind the last block's, or as a new block when they would not fit it. One row. */
   #extend(tail: BlockRow | undefined, added: readonly string[], threadChanges: number): BlockRow {
     const held = tail === undefined ? "" : tail.events.slice(1, -1);
-    const joined = [...(held === "" ? [] : [held]), ...added].join(",");
-    const fits = tail !== undefined && (added.length === 0 || held === "" || joined.length + 2 <= BLOCK_BYTES_MAX);
-    const events = `[${fits || tail === undefined ? joined : added.join(",")}]`;
+    const grown = measured(held === "" ? added : [held, ...added]);
+    const fits = tail === undefined || added.length === 0 || held === "" || grown.bytes <= BLOCK_BYTES_MAX;
     const row: BlockRow = {
-      block: tail === undefined ? 1 : fits ? tail.block : tail.block + 1,
+      block: (tail?.block ?? 1) + (fits ? 0 : 1),
       last_seq: (tail?.last_seq ?? 0) + added.length,
-      bytes: events.length,
-      thread_changes: (fits ? tail.thread_changes : 0) + threadChanges,
-      events,
+      thread_changes: (fits ? (tail?.thread_changes ?? 0) : 0) + threadChanges,
+      ...(fits ? grown : measured(added)),
     };
     this.#write(row);
     return row;
@@ -102,8 +101,8 @@ export class EventOutbox {
       this.#sql.exec("DELETE FROM event_outbox WHERE block = ?", row.block);
       return;
     }
-    const events = JSON.stringify(left);
-    this.#write({ ...row, bytes: events.length, thread_changes: row.thread_changes - seen.threadChanges, events });
+    const threadChanges = row.thread_changes - seen.threadChanges;
+    this.#write({ ...row, thread_changes: threadChanges, ...measured(left.map((event) => JSON.stringify(event))) });
   }
 
   #tail(): BlockRow | undefined {
@@ -128,18 +127,25 @@ export class EventOutbox {
 /** Runs of encoded events that fit a block each; an event past the bound has one of its own. */
 function toBlocks(events: readonly string[]): string[][] {
   const blocks: string[][] = [];
-  let chars = 0;
+  let held = 0;
   for (const event of events) {
     const block = blocks.at(-1);
-    if (block === undefined || chars + event.length + 2 > BLOCK_BYTES_MAX) {
+    const bytes = Buffer.byteLength(event);
+    if (block === undefined || held + bytes + 2 > BLOCK_BYTES_MAX) {
       blocks.push([event]);
-      chars = event.length;
+      held = bytes;
     } else {
       block.push(event);
-      chars += event.length + 1;
+      held += bytes + 1;
     }
   }
   return blocks;
+}
+
+/** A block's text of encoded events, and how many bytes it has as UTF-8. */
+function measured(encoded: readonly string[]): Pick<BlockRow, "events" | "bytes"> {
+  const events = `[${encoded.join(",")}]`;
+  return { events, bytes: Buffer.byteLength(events) };
 }
 
 function bounded(draft: RunEventDraft): RunEventDraft {

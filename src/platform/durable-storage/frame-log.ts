@@ -6,12 +6,13 @@
  * persisted reservation (architecture section 5); a reader sees frames in id order; frames of a run cost at most
  * `bytesMax`, past it the oldest block goes and a reader that asks for it is told of the gap.
  */
+import { Buffer } from "node:buffer";
 import type { SqlExecutor } from "./metered-sql.ts";
 
 /** Version of the row's shape. PERSISTED. */
 const FRAME_ROW_VERSION = 1;
 
-/** A block is one row, read and parsed as a whole: large enough to be few, small enough to hold in memory. */
+/** UTF-8. A block is one row, read and parsed as a whole: large enough to be few, small enough to hold in memory. */
 export const FRAME_BLOCK_BYTES_MAX = 256 * 1024;
 
 /** Ids reserved with one row. A crash skips at most this many. */
@@ -54,22 +55,30 @@ export class FrameLog {
     this.#sql = sql;
   }
 
-  /** One row. */
+  /**
+   * One row, or several where the frames measure more than a block may; a single frame is never split. Returns the bytes
+   * written.
+   */
   writeBlock(runId: string, frames: readonly Frame[]): number {
     const first = frames[0];
     const last = frames.at(-1);
     if (first === undefined || last === undefined) return 0;
     const packed = JSON.stringify(frames.map(pack));
+    const bytes = Buffer.byteLength(packed);
+    if (bytes > FRAME_BLOCK_BYTES_MAX && frames.length > 1) {
+      const middle = Math.ceil(frames.length / 2);
+      return this.writeBlock(runId, frames.slice(0, middle)) + this.writeBlock(runId, frames.slice(middle));
+    }
     this.#sql.exec(
       "INSERT INTO frame_blocks (run_id, first_id, v, last_id, bytes, frames) VALUES (?, ?, ?, ?, ?, ?)",
       runId,
       first.id,
       FRAME_ROW_VERSION,
       last.id,
-      packed.length,
+      bytes,
       packed,
     );
-    return packed.length;
+    return bytes;
   }
 
   /** The stored frame after `afterId`. */

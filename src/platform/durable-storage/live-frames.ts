@@ -28,7 +28,8 @@ export class LiveFrames {
   #nextId: number;
   #reserved: number;
   #pending: Frame[] = [];
-  #pendingBytes = 0;
+  /** An estimate that costs nothing a frame: the log measures what it writes, and splits what is too large. */
+  #pendingChars = 0;
   #storedBytes: number;
 
   constructor(options: LiveFramesOptions) {
@@ -41,15 +42,15 @@ export class LiveFrames {
   append(event: string, payload: Frame["data"]): void {
     const data = boundedData(payload);
     const chars = typeof data === "string" ? data.length : 64;
-    if (this.#pendingBytes + chars > FRAME_BLOCK_BYTES_MAX) this.flush();
+    if (this.#pendingChars + chars > FRAME_BLOCK_BYTES_MAX) this.flush();
     if (this.#nextId >= this.#reserved) {
       this.#reserved += FRAME_RESERVATION;
       this.#options.saveReservation(this.#reserved);
     }
     this.#pending.push({ id: this.#nextId, event, data });
-    this.#pendingBytes += chars;
+    this.#pendingChars += chars;
     this.#nextId += 1;
-    if (this.#pendingBytes >= FRAME_BLOCK_BYTES_MAX) this.flush();
+    if (this.#pendingChars >= FRAME_BLOCK_BYTES_MAX) this.flush();
     this.#options.signal.bump();
   }
 
@@ -57,13 +58,13 @@ export class LiveFrames {
     return this.#reserved;
   }
 
-  /** Stores what is pending as one block. Synchronous: callable inside a transaction. */
+  /** Stores what is pending. Synchronous: callable inside a transaction. */
   flush(): void {
     const { log, runId, bytesMax } = this.#options;
     if (this.#pending.length === 0) return;
     this.#storedBytes += log.writeBlock(runId, this.#pending);
     this.#pending = [];
-    this.#pendingBytes = 0;
+    this.#pendingChars = 0;
     while (this.#storedBytes > bytesMax) {
       const dropped = log.dropOldest(runId);
       if (dropped === 0) break;

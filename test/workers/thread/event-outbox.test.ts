@@ -83,10 +83,28 @@ it("spreads the events of one commit over blocks, so that no row grows with what
       .exec<{ bytes: number; size: number }>("SELECT bytes, length(CAST(events AS BLOB)) AS size FROM event_outbox")
       .toArray();
     expect(rows.filter((row) => row.bytes > 128 * 1024)).toHaveLength(1);
-    expect(Math.max(...rows.map((row) => row.size))).toBeLessThan(1_000_000);
+    expect(rows.map((row) => row.bytes)).toEqual(rows.map((row) => row.size));
     expect(outbox.pending()?.threadChanges).toBe(1);
     expect(drain(outbox)).toEqual(Array.from({ length: 3_001 }, (_, index) => index + 2));
     expect(storage.sql.exec("SELECT * FROM event_outbox").toArray()).toHaveLength(1);
+  });
+});
+
+it("counts bytes, not characters: appends of three-byte text begin a new block at the same bound (P8)", async () => {
+  await withOutbox((outbox, storage) => {
+    for (let index = 0; index < 8; index += 1) outbox.append([draft("字".repeat(15_000))], { now: 0 });
+    const rows = storage.sql
+      .exec<{ bytes: number; size: number }>("SELECT bytes, length(CAST(events AS BLOB)) AS size FROM event_outbox")
+      .toArray();
+    expect(rows).toHaveLength(4);
+    expect(Math.max(...rows.map((row) => row.size))).toBeLessThanOrEqual(128 * 1024);
+    expect(rows.map((row) => row.bytes)).toEqual(rows.map((row) => row.size));
+    outbox.append([draft("字".repeat(EVENT_CONTENT_CHARS_MAX + 1))], { now: 0 });
+    const [largest] = storage.sql
+      .exec<{ size: number }>("SELECT max(length(CAST(events AS BLOB))) AS size FROM event_outbox")
+      .toArray();
+    expect(largest?.size).toBeLessThan(2_000_000);
+    expect(drain(outbox)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
   });
 });
 

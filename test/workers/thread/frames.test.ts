@@ -1,7 +1,7 @@
 import { env, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { FrameReader, type FrameSource, STALL_MS } from "../../../src/durable-objects/frame-reader.ts";
-import { FRAME_RESERVATION, FrameLog } from "../../../src/platform/durable-storage/frame-log.ts";
+import { FRAME_BLOCK_BYTES_MAX, FRAME_RESERVATION, FrameLog } from "../../../src/platform/durable-storage/frame-log.ts";
 import { LiveFrames } from "../../../src/platform/durable-storage/live-frames.ts";
 import { ensureSchema } from "../../../src/platform/durable-storage/object-schema.ts";
 import { VersionSignal } from "../../../src/platform/durable-storage/version-signal.ts";
@@ -104,8 +104,28 @@ describe("LiveFrames", () => {
         .exec<{ size: number }>("SELECT length(CAST(frames AS BLOB)) AS size FROM frame_blocks")
         .toArray();
       expect(sizes.length).toBeGreaterThan(2);
+      expect(sizes.filter(({ size }) => size > FRAME_BLOCK_BYTES_MAX)).toHaveLength(2);
       expect(Math.max(...sizes.map(({ size }) => size))).toBeLessThan(2_000_000);
       expect(readAll((after) => frames.next(after)).ids).toHaveLength(32);
+    });
+  });
+
+  it("counts bytes, not characters: a block and a run of three-byte text keep the bounds of any other (P8)", async () => {
+    await inObject((storage) => {
+      const { frames, log } = open(storage, { bytesMax: 500_000 });
+      for (let index = 0; index < 60; index += 1) frames.append("custom", JSON.stringify("字".repeat(4_000)));
+      frames.flush();
+      const rows = storage.sql
+        .exec<{ bytes: number; size: number }>("SELECT bytes, length(CAST(frames AS BLOB)) AS size FROM frame_blocks")
+        .toArray();
+      expect(rows.map((row) => row.bytes)).toEqual(rows.map((row) => row.size));
+      expect(Math.max(...rows.map((row) => row.size))).toBeLessThanOrEqual(FRAME_BLOCK_BYTES_MAX);
+      const stored = rows.reduce((sum, row) => sum + row.size, 0);
+      expect(stored).toBeLessThanOrEqual(500_000);
+      expect(log.storedBytes("run")).toBe(stored);
+      const { ids, gaps } = readAll((after) => frames.next(after), 2);
+      expect(gaps).toEqual([ids[0]]);
+      expect(ids).toEqual(Array.from({ length: ids.length }, (_, index) => 61 - ids.length + index));
     });
   });
 
