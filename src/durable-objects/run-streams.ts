@@ -91,6 +91,12 @@ export class RunStreams {
     return { "content-location": path, location: `${path}/stream` };
   }
 
+  #hasEnded(runId: string): boolean {
+    if (this.#context.live.get(runId) !== undefined) return false;
+    const stored = this.#context.runs.find(runId);
+    return stored === undefined || isTerminal(stored.status);
+  }
+
   #source(run: RunRecord): FrameSource {
     const { live, frames, values } = this.#context;
     return {
@@ -98,13 +104,11 @@ export class RunStreams {
         const current = live.get(run.runId);
         if (current !== undefined) return current.frames.next(afterId);
         const stored = frames.next(run.runId, afterId);
-        return stored.kind === "none" && !frames.has(run.runId) ? { kind: "expired" } : stored;
+        // A run that died before it stored a frame has none yet; only one that ended had some and lost them.
+        const isExpired = stored.kind === "none" && !frames.has(run.runId) && this.#hasEnded(run.runId);
+        return isExpired ? { kind: "expired" } : stored;
       },
-      ended: () => {
-        if (live.get(run.runId) !== undefined) return false;
-        const stored = this.#context.runs.find(run.runId);
-        return stored === undefined || isTerminal(stored.status);
-      },
+      ended: () => this.#hasEnded(run.runId),
       get signal() {
         return live.signalOf(run.runId);
       },

@@ -40,9 +40,14 @@ export class ThreadWakes {
     ensureSchema(storage);
   }
 
+  /** The next wake, before it looked at anything. */
+  sleeping(options: WakeOptions = {}): ThreadRuntime {
+    return new ThreadRuntime(this.storage, depsOf(options));
+  }
+
   /** The next wake, recovered. */
   async wake(options: WakeOptions = {}): Promise<ThreadRuntime> {
-    const runtime = new ThreadRuntime(this.storage, depsOf(options));
+    const runtime = this.sleeping(options);
     await runtime.wake();
     return runtime;
   }
