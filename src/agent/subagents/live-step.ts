@@ -3,8 +3,9 @@
  * that one long tool output cannot fill a run's frame budget.
  */
 import type { BaseMessage } from "@langchain/core/messages";
-import { boundText, exceedsCodePoints, firstCodePoints } from "../../domain/delegation/bounded-text.ts";
+import { boundText } from "../../domain/delegation/bounded-text.ts";
 import { STEP_CHARS_MAX } from "../../domain/delegation/subagent-steps.ts";
+import { CODE_POINTS } from "../../domain/shared/cut-text.ts";
 import { toWireMessage } from "../wire/to-wire.ts";
 
 export function toLiveStep(message: BaseMessage): Record<string, unknown> {
@@ -20,12 +21,12 @@ export function toLiveStep(message: BaseMessage): Record<string, unknown> {
 /** Blocks stay blocks while they are small; past the cap only the text of a message is worth showing. */
 function boundContent(message: BaseMessage): unknown {
   if (typeof message.content === "string") return boundText(message.content, STEP_CHARS_MAX);
-  const isLong = exceedsCodePoints(JSON.stringify(message.content), STEP_CHARS_MAX);
+  const isLong = CODE_POINTS.exceeds(JSON.stringify(message.content), STEP_CHARS_MAX);
   return isLong ? boundText(message.text, STEP_CHARS_MAX) : message.content;
 }
 
 function boundCall(call: Record<string, unknown>): Record<string, unknown> {
   const json = JSON.stringify(call.args) ?? "null";
-  if (!exceedsCodePoints(json, STEP_CHARS_MAX)) return call;
-  return { ...call, args: firstCodePoints(json, STEP_CHARS_MAX), args_truncated: true };
+  if (!CODE_POINTS.exceeds(json, STEP_CHARS_MAX)) return call;
+  return { ...call, args: CODE_POINTS.first(json, STEP_CHARS_MAX), args_truncated: true };
 }

@@ -7,9 +7,9 @@
  */
 import { Bash, InMemoryFs, MountableFs, type BashExecResult } from "just-bash/browser";
 import { z } from "zod";
+import { cutText, UTF16_UNITS } from "../../domain/shared/cut-text.ts";
 import { WORKSPACE_ROOT } from "../../domain/workspace/paths.ts";
 import { BASH_LIMITS, BASH_TMP_BYTES_MAX, BASH_WALL_MS_MAX, StepBudget } from "./bash-limits.ts";
-import { boundedText } from "./bounded-text.ts";
 import { descriptionField } from "./read-files.ts";
 import type { Tool, ToolOutcome, ToolRuntime } from "./tool.ts";
 import { WorkspaceFileSystem } from "./workspace-file-system.ts";
@@ -73,8 +73,8 @@ function newShell(session: WorkspaceSession, budget: StepBudget): Bash {
 function toOutcome(result: BashExecResult, budget: StepBudget): ToolOutcome {
   const exitCode = budget.exhausted && result.exitCode === 0 ? 1 : result.exitCode;
   const parts = [
-    boundedText(trimEnd(result.stdout), BASH_STDOUT_CHARS_MAX),
-    boundedText(trimEnd(forReader(result.stderr)), BASH_STDERR_CHARS_MAX),
+    boundOutput(trimEnd(result.stdout), BASH_STDOUT_CHARS_MAX),
+    boundOutput(trimEnd(forReader(result.stderr)), BASH_STDERR_CHARS_MAX),
     `exit code ${exitCode}`,
   ];
   return { status: exitCode === 0 ? "success" : "error", content: parts.filter((part) => part !== "").join("\n") };
@@ -83,8 +83,18 @@ function toOutcome(result: BashExecResult, budget: StepBudget): ToolOutcome {
 function stopped(why: string): ToolOutcome {
   return {
     status: "error",
-    content: `bash: stopped: ${forReader(boundedText(why, BASH_STDERR_CHARS_MAX))}\nexit code 1`,
+    content: `bash: stopped: ${forReader(boundOutput(why, BASH_STDERR_CHARS_MAX))}\nexit code 1`,
   };
+}
+
+/** Beginning and end of what the shell wrote; the line that tells what is missing comes on top of the bound. */
+function boundOutput(text: string, charsMax: number): string {
+  return cutText(text, charsMax, {
+    ruler: UTF16_UNITS,
+    keeps: "both_ends",
+    mark: (omitted) => `\n[... ${omitted} of ${text.length} characters left out ...]\n`,
+    markChars: 0,
+  });
 }
 
 /** The shell names its configuration fields and its packages, which a model cannot change. */

@@ -3,7 +3,7 @@
  * and say how to see the rest.
  */
 import { z } from "zod";
-import { cutEnd } from "../../domain/shared/cut-text.ts";
+import { UTF16_UNITS } from "../../domain/shared/cut-text.ts";
 import type { Tool, ToolOutcome } from "./tool.ts";
 import { decodeText } from "./text-content.ts";
 import { workspaceRefusalMessage } from "./workspace-refusal-message.ts";
@@ -113,7 +113,7 @@ function cutExcerpt(selected: readonly string[], { first, total }: { first: numb
     count += 1;
   }
   if (count === 0) {
-    const shown = cutEnd(selected[0]!, READ_FILE_CHARS_MAX);
+    const shown = UTF16_UNITS.first(selected[0]!, READ_FILE_CHARS_MAX);
     return `${shown}\n[line ${first} of ${total} is cut: ${shown.length} of ${selected[0]!.length} characters shown]`;
   }
   const next = first + count;

@@ -6,7 +6,7 @@
 import { unreachable } from "../shared/assert.ts";
 import { ITEM_ERROR_CHARS_MAX, ITEM_OUTPUTS_JSON_BYTES_MAX } from "./batch-limits.ts";
 import type { ItemOutputs, TokenUsage } from "./batch.ts";
-import { boundText } from "./item-text.ts";
+import { boundItemText } from "./item-text.ts";
 
 export type BatchItemOutcome =
   | {
@@ -93,7 +93,7 @@ function settleCompleted(
     ...BLANK,
     ordinal: facts.ordinal,
     status: "completed",
-    result: boundText(outcome.result.toWellFormed(), facts.resultCharsMax),
+    result: boundItemText(outcome.result.toWellFormed(), facts.resultCharsMax),
     usage: outcome.usage,
     outputs,
     event: { attempt: facts.attempts + 1, kind: "completed" },
@@ -111,7 +111,7 @@ function settleFailure(
     ordinal: facts.ordinal,
     status: attempt < facts.maxAttempts ? "pending" : "failed",
     attemptsSpent: 1,
-    error: boundText(error.toWellFormed(), ITEM_ERROR_CHARS_MAX),
+    error: boundItemText(error.toWellFormed(), ITEM_ERROR_CHARS_MAX),
     event: { attempt, kind },
   };
 }

@@ -1,7 +1,7 @@
 /**
  * The texts a batch adds: the note before an item's prompt and the mark where a result was cut.
  */
-import { cutEnd } from "../shared/cut-text.ts";
+import { cutText, UTF16_UNITS } from "../shared/cut-text.ts";
 
 /**
  * What the child reads. An item may run more than once (a worker that died after acting is not told apart from one that
@@ -18,9 +18,12 @@ export function itemPrompt(key: string, prompt: string): string {
 }
 
 /** At most `maxChars` characters, cut between code points, with a visible mark when something was cut. */
-export function boundText(text: string, maxChars: number): string {
-  if (text.length <= maxChars) return text;
+export function boundItemText(text: string, maxChars: number): string {
   const mark = `\n[cut: the full text has ${text.length} characters, the limit is ${maxChars}]`;
-  if (mark.length >= maxChars) return cutEnd(text, maxChars);
-  return cutEnd(text, maxChars - mark.length) + mark;
+  return cutText(text, maxChars, {
+    ruler: UTF16_UNITS,
+    keeps: "beginning",
+    mark: () => mark,
+    markChars: mark.length,
+  });
 }

@@ -3,7 +3,8 @@
  * Owns the wording and the bound of an inlined result.
  */
 import { unreachable } from "../shared/assert.ts";
-import { boundText, exceedsCodePoints } from "./bounded-text.ts";
+import { CODE_POINTS } from "../shared/cut-text.ts";
+import { boundText } from "./bounded-text.ts";
 import { assertContractValues, isBlank, type DelegationOutcome } from "./delegation-outcome.ts";
 import type { SubagentStopReason } from "./status-contract.ts";
 
@@ -47,7 +48,7 @@ function withError(headline: string, error: string): string {
 
 /** True when the result does not fit and should be kept elsewhere first. */
 export function isResultCut(result: string): boolean {
-  return exceedsCodePoints(result, RESULT_CHARS_MAX);
+  return CODE_POINTS.exceeds(result, RESULT_CHARS_MAX);
 }
 
 /** Room for the note inside the bound. */

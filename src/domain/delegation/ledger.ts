@@ -2,7 +2,7 @@
  * Decisions of the delegation ledger (delegation-behaviour 5.1 to 5.3) over plain shapes: which entries a dispatch and a
  * result lead to. Owns entry contents; how entries fold is `merge_delegations`. Status comes from metadata, never from text.
  */
-import { firstCodePoints } from "./bounded-text.ts";
+import { CODE_POINTS } from "../shared/cut-text.ts";
 import { parseDelegationKwargs } from "./delegation-result.ts";
 import { isSubagentStatus } from "./delegation-outcome.ts";
 import type { SubagentStatus, SubagentStopReason } from "./status-contract.ts";
@@ -41,7 +41,7 @@ export function decideDispatches(
     byId.set(call.id, {
       id: call.id,
       ...(stamp.runId === undefined ? {} : { run_id: stamp.runId }),
-      description: firstCodePoints(description, LEDGER_DESCRIPTION_CHARS_MAX),
+      description: CODE_POINTS.first(description, LEDGER_DESCRIPTION_CHARS_MAX),
       subagent_type: text(call.args.subagent_type),
       status: "in_progress",
       created_at: stamp.createdAt,

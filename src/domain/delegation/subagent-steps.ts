@@ -4,7 +4,7 @@
  * A malformed chunk is refused with its reason, never stored half (R117).
  */
 import { err, ok, type Result } from "../shared/result.ts";
-import { exceedsCodePoints, firstCodePoints } from "./bounded-text.ts";
+import { CODE_POINTS } from "../shared/cut-text.ts";
 import { parseDelegationKwargs } from "./delegation-result.ts";
 import type { ProducedSubagentStatus } from "./status-contract.ts";
 
@@ -113,13 +113,13 @@ function stripHeadline(content: string): string {
 
 function capCall(call: { readonly name: string; readonly args: unknown }): StepToolCall {
   const json = JSON.stringify(call.args) ?? "null";
-  if (!exceedsCodePoints(json, STEP_CHARS_MAX)) return { name: call.name, args: call.args };
-  return { name: call.name, args: firstCodePoints(json, STEP_CHARS_MAX), args_truncated: true };
+  if (!CODE_POINTS.exceeds(json, STEP_CHARS_MAX)) return { name: call.name, args: call.args };
+  return { name: call.name, args: CODE_POINTS.first(json, STEP_CHARS_MAX), args_truncated: true };
 }
 
 function cap(text: string): { value: string; truncated: boolean } {
-  const truncated = exceedsCodePoints(text, STEP_CHARS_MAX);
-  return { value: truncated ? firstCodePoints(text, STEP_CHARS_MAX) : text, truncated };
+  const truncated = CODE_POINTS.exceeds(text, STEP_CHARS_MAX);
+  return { value: truncated ? CODE_POINTS.first(text, STEP_CHARS_MAX) : text, truncated };
 }
 
 function isStepMessage(value: unknown): value is StepMessage {

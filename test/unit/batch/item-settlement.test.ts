@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { decideExpiry, decideSettlement, type BatchItemOutcome } from "../../../src/domain/batch/item-settlement.ts";
-import { boundText, itemPrompt } from "../../../src/domain/batch/item-text.ts";
+import { boundItemText, itemPrompt } from "../../../src/domain/batch/item-text.ts";
 
 const facts = (over: object = {}) => ({ ordinal: 4, attempts: 0, maxAttempts: 3, resultCharsMax: 200, ...over });
 const done = (result: string): BatchItemOutcome => ({ kind: "completed", result, usage: null, outputs: null });
@@ -67,13 +67,13 @@ describe("texts", () => {
   it("P8 R55: a bounded result keeps within its limit, is cut between code points and says so", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 400 }), fc.integer({ min: 1, max: 300 }), (text, max) => {
-        const bounded = boundText(text, max);
+        const bounded = boundItemText(text, max);
         expect(bounded.length).toBeLessThanOrEqual(Math.max(max, 0));
         expect(bounded.isWellFormed()).toBe(true);
         expect(bounded === text).toBe(text.length <= max);
       }),
     );
-    expect(boundText("\u{1f600}".repeat(100), 101)).toMatch(
+    expect(boundItemText("\u{1f600}".repeat(100), 101)).toMatch(
       /^(\u{1f600})+\n\[cut: the full text has 200 characters, the limit is 101\]$/u,
     );
   });

@@ -1,9 +1,10 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { boundText, exceedsCodePoints } from "../../../src/domain/delegation/bounded-text.ts";
+import { boundText } from "../../../src/domain/delegation/bounded-text.ts";
 import { parseDelegationKwargs, toDelegationKwargs } from "../../../src/domain/delegation/delegation-result.ts";
 import { RESULT_CHARS_MAX, toDelegationText } from "../../../src/domain/delegation/delegation-text.ts";
 import type { DelegationOutcome } from "../../../src/domain/delegation/delegation-outcome.ts";
+import { CODE_POINTS } from "../../../src/domain/shared/cut-text.ts";
 import { decideOutcome } from "../../../src/domain/delegation/settle-outcome.ts";
 
 const points = (text: string): number => Array.from(text).length;
@@ -23,7 +24,7 @@ describe("bounded text", () => {
         const bounded = boundText(value, max);
         expect(points(bounded)).toBeLessThanOrEqual(max);
         expect(bounded.isWellFormed()).toBe(true);
-        expect(exceedsCodePoints(value, max)).toBe(points(value) > max);
+        expect(CODE_POINTS.exceeds(value, max)).toBe(points(value) > max);
         if (points(value) <= max) expect(bounded).toBe(value);
       }),
     );
