@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { BuiltGraph } from "../../../src/agent/graph-catalog.ts";
-import { runConfig } from "../../../src/durable-objects/run-config.ts";
+import { buildConfig, runConfig } from "../../../src/durable-objects/run-config.ts";
 import type { RunRecord } from "../../../src/platform/durable-storage/run-store.ts";
 
 const built = {
@@ -51,5 +51,34 @@ describe("runConfig", () => {
   it("tags are the client's, the step limit is the graph's", () => {
     const config = runConfig(runWith({ config: { tags: ["nightly"], recursion_limit: 5 } }), built);
     expect(config).toMatchObject({ tags: ["nightly"], recursionLimit: 42 });
+  });
+});
+
+describe("buildConfig", () => {
+  it("P7 a graph factory gets the client's keys filtered as LangGraph does, its context too, and never a forged run", () => {
+    const forged = { thread_id: "another", checkpoint_id: "c-9", __pregel_checkpointer: "handle", deputy_depth: -9 };
+    const run = runWith(
+      {
+        config: { configurable: { ...forged, run_id: "forged", mine: "kept" } },
+        context: { ...forged, yours: "kept" },
+      },
+      { "x-tenant": "a", thread_id: "another" },
+    );
+    const { configurable } = buildConfig(run);
+    expect(configurable).toEqual({
+      "x-tenant": "a",
+      mine: "kept",
+      yours: "kept",
+      run_id: "run-1",
+      assistant_id: "assistant-1",
+      graph_id: "lead_agent",
+    });
+    // The run itself gets the same, and what binds it to its thread.
+    expect(runConfig(run, built).configurable).toEqual({ ...configurable, ...built.configurable });
+  });
+
+  it("the client's step limit reaches the factory, and only when there is one", () => {
+    expect(buildConfig(runWith({ config: { recursion_limit: 5 } })).recursionLimit).toBe(5);
+    expect(buildConfig(runWith({}))).not.toHaveProperty("recursionLimit");
   });
 });

@@ -448,3 +448,18 @@ describe("listing", () => {
     });
   });
 });
+
+describe("the head's id", () => {
+  it("costs one row however large the checkpoint's body is, and is the thread's own line's", async () => {
+    await inFreshObject(async (storage) => {
+      const { saver, meter } = metered(storage);
+      expect(saver.headId("t")).toBeNull();
+      const large = { values: { a: "x".repeat(3 * ROW_BYTES_MAX) }, versions: { a: 1 } };
+      const head = await putCheckpoint(saver, threadConfig(), large);
+      await putCheckpoint(saver, threadConfig("t", "tools:x"));
+      meter.reset();
+      expect(saver.headId("t")).toBe(idOf(head));
+      expect(meter.byLabel()["checkpoints"]).toEqual({ statements: 1, rowsRead: 1, rowsWritten: 0 });
+    });
+  });
+});

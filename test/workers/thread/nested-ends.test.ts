@@ -1,4 +1,4 @@
-import { ToolMessage } from "@langchain/core/messages";
+import { AIMessage, ToolMessage } from "@langchain/core/messages";
 import { expect, it } from "vitest";
 import { toDelegationKwargs } from "../../../src/domain/delegation/delegation-result.ts";
 import { CommitEvents } from "../../../src/durable-objects/commit-events.ts";
@@ -52,5 +52,49 @@ it("a delegation that is cancelled ends those its child had open in the log, inn
       { task_id: "outer", status: "cancelled" },
     ]);
     expect(delegations.ofRun("run").map(({ taskId }) => taskId)).toEqual(["sibling"]);
+  });
+});
+
+it("R117: a step that no event can be made of is reported with its place, and the steps behind it keep theirs", async () => {
+  await inFreshObject((storage) => {
+    ensureSchema(storage);
+    const delegations = new DelegationStore(storage.sql);
+    const outbox = new EventOutbox(storage.sql);
+    const now = () => 0;
+    const reported: unknown[] = [];
+    const events = new CommitEvents({
+      outbox,
+      delegations,
+      staging: new StagedWorkspace(new DurableWorkspace({ sql: storage.sql, now })),
+      currentRunId: () => "run",
+      forgetChild: () => undefined,
+      onRootCheckpoint: () => undefined,
+      now,
+      report: (what, details) => void reported.push({ what, ...details }),
+    });
+    delegations.save({ runId: "run", taskId: "task", checkpointNs: "tools:a", steps: 3, cancelled: false });
+    const malformed = new AIMessage({ id: "m1", content: "" });
+    Object.defineProperty(malformed, "text", { value: undefined });
+    const messages = [malformed, new AIMessage({ id: "m2", content: "fine" })];
+    storage.transactionSync(() => {
+      events.onWrites({
+        checkpointNs: "tools:a",
+        checkpointId: "c",
+        taskId: "task",
+        taskPath: "~agent",
+        writes: [["messages", messages]],
+      });
+    });
+    expect(reported).toEqual([
+      {
+        what: "subagent step refused",
+        reason: "malformed_step",
+        field: "message",
+        run_id: "run",
+        task_id: "task",
+        message_index: 3,
+      },
+    ]);
+    expect(outbox.pending()!.events.map(({ metadata }) => metadata)).toEqual([{ task_id: "task", message_index: 4 }]);
   });
 });

@@ -1,0 +1,61 @@
+import { describe, expect, it } from "vitest";
+import { ThreadDelegationJournal } from "../../../src/durable-objects/delegation-journal.ts";
+import { DelegationStore } from "../../../src/platform/durable-storage/delegation-store.ts";
+import { EventOutbox } from "../../../src/platform/durable-storage/event-outbox.ts";
+import { ensureSchema } from "../../../src/platform/durable-storage/object-schema.ts";
+import { inFreshObject } from "../../support/object-storage.ts";
+
+const START = {
+  taskId: "task",
+  description: "look",
+  subagentType: "general-purpose",
+  modelName: "m",
+  checkpointNs: "tools:a",
+};
+
+function withJournal(
+  runId: string | undefined,
+  use: (parts: { journal: ThreadDelegationJournal; delegations: DelegationStore; outbox: EventOutbox }) => void,
+): Promise<void> {
+  return inFreshObject((storage) => {
+    ensureSchema(storage);
+    const delegations = new DelegationStore(storage.sql);
+    const outbox = new EventOutbox(storage.sql);
+    const ports = { storage, delegations, outbox, currentRunId: () => runId, now: () => 0 };
+    use({ journal: new ThreadDelegationJournal(ports), delegations, outbox });
+  });
+}
+
+describe("the delegation journal", () => {
+  it("records a start once per task id: the mark and its subagent.start", async () => {
+    await withJournal("run", ({ journal, delegations, outbox }) => {
+      expect([journal.started(START), journal.started(START)]).toEqual(["recorded", "already_recorded"]);
+      const mark = { taskId: "task", runId: "run", checkpointNs: "tools:a", steps: 0, cancelled: false };
+      expect(delegations.ofRun("run")).toEqual([mark]);
+      expect(outbox.pending()!.events.map(({ event_type: type }) => type)).toEqual(["subagent.start"]);
+    });
+  });
+
+  it("takes a start outside a run for a fault and stores nothing of it: no run would ever end it", async () => {
+    await withJournal(undefined, ({ journal, delegations, outbox }) => {
+      expect(() => journal.started(START)).toThrow("outside a run");
+      expect(delegations.find("task")).toBeUndefined();
+      expect(outbox.pending()).toBeUndefined();
+    });
+  });
+
+  it("keeps the watcher of a call that was started again when the earlier call's is disposed of", async () => {
+    await withJournal("run", ({ journal }) => {
+      journal.started(START);
+      const told: string[] = [];
+      const disposeOld = journal.watchCancel("task", () => void told.push("old"));
+      const disposeNew = journal.watchCancel("task", () => void told.push("new"));
+      disposeOld();
+      expect(journal.requestCancel("run", "task")).toBe(true);
+      expect(told).toEqual(["new"]);
+      disposeNew();
+      journal.requestCancel("run", "task");
+      expect(told).toEqual(["new"]);
+    });
+  });
+});
