@@ -227,7 +227,7 @@ describe("stored history that no provider would take", () => {
       ],
     ],
     [
-      "calls with a foreign name, no id and one id twice",
+      "calls with a foreign name, no id, and one id in two answers",
       [
         { type: "human", content: "earlier" },
         {
@@ -235,10 +235,11 @@ describe("stored history that no provider would take", () => {
           content: "",
           tool_calls: [
             { id: "call_same", name: "no such tool!", args: {} },
-            { id: "call_same", name: "bash", args: { command: "ls" } },
             { id: "", name: "bash", args: { command: "ls" } },
           ],
         },
+        { type: "tool", content: "first", tool_call_id: "call_same" },
+        { type: "ai", content: "", tool_calls: [{ id: "call_same", name: "bash", args: { command: "ls" } }] },
       ],
     ],
     [
