@@ -5,6 +5,9 @@ import { threadObjectName } from "../../../src/platform/thread-directory.ts";
 import { eventually } from "../../support/eventually.ts";
 import { asking, newThread, send, streamRun } from "../../support/http.ts";
 
+/** `runtime.frames_ttl_seconds` as it stands when nothing is configured. */
+const FRAMES_TTL_MS = 3_600_000;
+
 function stubOf(threadId: string): DurableObjectStub {
   return env.THREADS.get(env.THREADS.idFromName(threadObjectName("alice", threadId)));
 }
@@ -41,4 +44,17 @@ it("P8: frames of a run that ended longer ago than their time to live go with an
   await runInDurableObject(stubOf(threadId), (_instance, { storage }) => storage.setAlarm(Date.now() + 60_000));
   await runDurableObjectAlarm(stubOf(threadId));
   expect(await frames()).toBe(0);
+});
+
+it("a thread at rest is woken once for its frames' expiry and then never again", async () => {
+  const threadId = await newThread();
+  await streamRun(threadId, asking("hello"));
+  const alarm = () => runInDurableObject(stubOf(threadId), (_instance, { storage }) => storage.getAlarm());
+  // The run's keep-alive is still set, fires once and finds nothing to keep.
+  await runDurableObjectAlarm(stubOf(threadId));
+  const at = await alarm();
+  expect(at! - Date.now()).toBeGreaterThan(FRAMES_TTL_MS - 60_000);
+  await inObject(threadId, (sql) => sql.exec("UPDATE runs SET updated_at = 0"));
+  await runDurableObjectAlarm(stubOf(threadId));
+  expect(await alarm()).toBeNull();
 });
