@@ -7,7 +7,6 @@ import { decideAdmission } from "../../domain/admission/admission.ts";
 import {
   heldSlots,
   initialAdmission,
-  nextGrantExpiry,
   nextWaiterDeadline,
   type AdmissionConfig,
   type AdmissionEffect,
@@ -44,8 +43,6 @@ export interface AdmissionSnapshot {
   readonly admission_policy: "queue" | "reject";
   readonly waiting_batches: number;
   readonly grants: readonly BatchGrant[];
-  /** When the alarm should call `expireGrants` next. */
-  readonly next_grant_expiry: number | undefined;
 }
 
 export interface AdmissionPorts {
@@ -95,7 +92,7 @@ export class AdmissionController {
     this.#dispatch({ kind: "withdraw_batch", batchId });
   }
 
-  /** False when the grant is unknown: returned before, or expired. */
+  /** False when the grant is unknown: returned before. */
   returnGrant(grantId: string): boolean {
     return this.#dispatch({ kind: "return_grant", grantId }).kind === "done";
   }
@@ -103,13 +100,6 @@ export class AdmissionController {
   /** Keeps a grant as long as the lease claimed under it lives. Never shortens it. */
   extendGrant(grantId: string, expiresAt: number): boolean {
     return this.#dispatch({ kind: "extend_grant", grantId, expiresAt }).kind === "done";
-  }
-
-  /** Frees the slots of grants whose time is up; gives those grants. */
-  expireGrants(now: number): readonly BatchGrant[] {
-    const expired = this.#state.grants.filter((grant) => grant.expiresAt <= now);
-    if (expired.length > 0) this.#dispatch({ kind: "expire_grants" }, now);
-    return expired;
   }
 
   snapshot(): AdmissionSnapshot {
@@ -122,7 +112,6 @@ export class AdmissionController {
       admission_policy: config.policy,
       waiting_batches: batches.length,
       grants,
-      next_grant_expiry: nextGrantExpiry(this.#state),
     };
   }
 
@@ -146,7 +135,8 @@ export class AdmissionController {
     return { release: () => void this.#dispatch({ kind: "release", ticket }) };
   }
 
-  #dispatch(event: AdmissionEvent, now = this.#ports.now()): AdmissionOutcome {
+  #dispatch(event: AdmissionEvent): AdmissionOutcome {
+    const now = this.#ports.now();
     const { state, effects, outcome } = decideAdmission(this.#state, event, now);
     for (const effect of effects) this.#store(effect);
     this.#state = state;

@@ -44,7 +44,10 @@ export interface BatchWaiter {
   readonly grantId: string;
 }
 
-/** `slots` items of one batch may run until `expiresAt`. Outlives the object's memory. */
+/**
+ * `slots` items of one batch may run until `expiresAt`. Outlives the object's memory. Its slots stay taken until it is
+ * returned: whoever sent the wake looks at `expiresAt`, because only a look into D1 tells whether a lease lives on.
+ */
 export interface BatchGrant {
   readonly grantId: string;
   readonly batchId: string;
@@ -79,9 +82,7 @@ export type AdmissionEvent =
   /** The lease behind the grant was renewed. */
   | { readonly kind: "extend_grant"; readonly grantId: string; readonly expiresAt: number }
   /** Expires due waiters only. */
-  | { readonly kind: "expire_waiters" }
-  | { readonly kind: "expire_grants" }
-  | { readonly kind: "reconfigure"; readonly config: AdmissionConfig };
+  | { readonly kind: "expire_waiters" };
 
 export type QueueRefusal = "admission_rejected" | "admission_queue_full";
 
@@ -132,9 +133,4 @@ export function freeSlots(state: AdmissionState): number {
 export function nextWaiterDeadline(state: AdmissionState): number | undefined {
   if (state.interactive.length === 0) return undefined;
   return Math.min(...state.interactive.map((waiter) => waiter.deadline));
-}
-
-export function nextGrantExpiry(state: AdmissionState): number | undefined {
-  if (state.grants.length === 0) return undefined;
-  return Math.min(...state.grants.map((grant) => grant.expiresAt));
 }

@@ -47,15 +47,11 @@ function apply(state: AdmissionState, event: AdmissionEvent, now: number): Admis
     case "withdraw_batch":
       return done({ ...state, batches: state.batches.filter((waiter) => waiter.batchId !== event.batchId) });
     case "return_grant":
-      return endGrants(state, (grant) => grant.grantId === event.grantId);
+      return returnGrant(state, event.grantId);
     case "extend_grant":
       return extendGrant(state, event.grantId, event.expiresAt);
     case "expire_waiters":
       return done(state);
-    case "expire_grants":
-      return endGrants(state, (grant) => grant.expiresAt <= now);
-    case "reconfigure":
-      return done({ ...state, config: event.config });
     default:
       return unreachable(event);
   }
@@ -144,11 +140,10 @@ function requestBatch(
   return decision({ ...state, batches: [...state.batches, { batchId, wanted, grantId }] }, { kind: "queued" });
 }
 
-function endGrants(state: AdmissionState, ends: (grant: BatchGrant) => boolean): AdmissionDecision {
-  const ended = state.grants.filter(ends);
-  const effects = ended.map((grant) => ({ kind: "delete_grant" as const, grantId: grant.grantId }));
-  const grants = state.grants.filter((grant) => !ends(grant));
-  return { state: { ...state, grants }, effects, outcome: { kind: ended.length > 0 ? "done" : "unknown" } };
+function returnGrant(state: AdmissionState, grantId: string): AdmissionDecision {
+  const grants = state.grants.filter((grant) => grant.grantId !== grantId);
+  if (grants.length === state.grants.length) return decision(state, { kind: "unknown" });
+  return { state: { ...state, grants }, effects: [{ kind: "delete_grant", grantId }], outcome: { kind: "done" } };
 }
 
 function extendGrant(state: AdmissionState, grantId: string, expiresAt: number): AdmissionDecision {

@@ -114,15 +114,14 @@ describe("grants", () => {
     expect([...grants.rows.values()]).toEqual(turns);
   });
 
-  test("a lost wake gives its slots back when the grant expires, a renewed lease keeps them", () => {
-    const { admission, timers } = controller({ maxRunning: 2 });
+  test("a renewed lease extends the stored grant", () => {
+    const { admission, grants } = controller({ maxRunning: 2 });
     admission.grantBatch("b", 1);
-    admission.grantBatch("c", 1);
-    expect(admission.extendGrant("grant-2", 900)).toBe(true);
-    expect(admission.snapshot().next_grant_expiry).toBe(500);
-    timers.advance(500);
-    expect(admission.expireGrants(timers.now()).map((grant) => grant.batchId)).toEqual(["b"]);
-    expect(admission.snapshot()).toMatchObject({ running: 1, next_grant_expiry: 900 });
+    expect(admission.extendGrant("grant-1", 900)).toBe(true);
+    expect(grants.rows.get("grant-1")?.expiresAt).toBe(900);
+    admission.returnGrant("grant-1");
+    expect(admission.extendGrant("grant-1", 1_200)).toBe(false);
+    expect(grants.rows.size).toBe(0);
   });
 
   test("a lowered max_running drains: grants of the last wake are kept, nothing is added", async () => {

@@ -312,6 +312,24 @@ describe("cancel and poke", () => {
       expect(thread.pump.nextDueAt()).toBeUndefined();
     }));
 
+  it("P1: slots granted to a batch whose rows are gone from D1 come back at the grant's end, also in the next wake", () =>
+    inFreshObject(async (storage) => {
+      const before = new BatchThread(storage);
+      const { batchId } = await before.submit(3);
+      await env.DB.batch(
+        ["batch_items", "batches"].map((table) =>
+          env.DB.prepare(`DELETE FROM ${table} WHERE batch_id = ?`).bind(batchId),
+        ),
+      );
+      const woken = nextWake(storage, before);
+      expect(woken.admission.snapshot().running).toBe(3);
+      await woken.alarm();
+      expect(woken.admission.snapshot().running).toBe(0);
+      expect(storage.sql.exec("SELECT * FROM batch_grants").toArray()).toEqual([]);
+      expect(woken.faults).toEqual([new Error(`batch ${batchId} is gone from D1`)]);
+      expect(woken.pump.nextDueAt()).toBeUndefined();
+    }));
+
   it("P1: before its thread is deleted every batch of it is cancelled", () =>
     inFreshObject(async (storage) => {
       const thread = new BatchThread(storage);
