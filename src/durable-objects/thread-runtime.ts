@@ -92,7 +92,7 @@ export class ThreadRuntime {
     } catch (fault) {
       this.context.onFault(fault);
     }
-    await this.arm();
+    await this.arm().catch((fault: unknown) => this.context.onFault(fault));
   }
 
   /** A detached run must not let the object fall asleep under it. */
