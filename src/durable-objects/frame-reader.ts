@@ -6,9 +6,7 @@
  */
 import type { Frame, NextFrame } from "../platform/durable-storage/frame-log.ts";
 import type { VersionSignal } from "../platform/durable-storage/version-signal.ts";
-
-/** The SDK's idle watchdog waits three heartbeats, at most 30 s. */
-export const HEARTBEAT_MS = 15_000;
+import { HEARTBEAT_COMMENT, HEARTBEAT_MS } from "../protocol/heartbeat.ts";
 
 /** Long enough for a phone to wake; short enough that a dead reader does not keep the object busy. */
 export const STALL_MS = 30_000;
@@ -110,7 +108,7 @@ export class FrameReader {
       if (next.kind === "expired") return this.#expired();
       if (next.kind === "gap") return this.#encodeGap(next.firstAvailableId);
       if (source.ended()) return undefined;
-      if (!(await source.signal.wait(seen, HEARTBEAT_MS))) return ": heartbeat\n\n";
+      if (!(await source.signal.wait(seen, HEARTBEAT_MS))) return HEARTBEAT_COMMENT;
     }
     return undefined;
   }

@@ -13,6 +13,7 @@ import type { RpcResult } from "../protocol/errors.ts";
 import type { ListRunsQuery, Run } from "../protocol/runs.ts";
 import type { RunCommand, ThreadAddress, ThreadRpc } from "../protocol/thread-rpc.ts";
 import type { CreateThreadBody, HistoryBody, Thread, ThreadStateBody, UpdateStateBody } from "../protocol/threads.ts";
+import { noThread } from "./no-thread.ts";
 import { type FileContent, ThreadFiles } from "./thread-files.ts";
 import type { ThreadObjectDeps } from "./thread-context.ts";
 import { type RunPlace, ThreadRoutes } from "./thread-routes.ts";
@@ -62,7 +63,7 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
 
   async deleteThread(address: ThreadAddress): Promise<RpcResult<null>> {
     const runtime = await this.#existing(address);
-    if (runtime === undefined) return noThread(address);
+    if (runtime === undefined) return err(noThread(address));
     this.#deletion ??= this.#delete(runtime).finally(() => {
       this.#deletion = undefined;
     });
@@ -89,7 +90,7 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
 
   async createRun(address: ThreadAddress, command: RunCommand): Promise<RpcResult<Run>> {
     const found = await this.#forRun(address, command);
-    if (found === undefined) return noThread(address);
+    if (found === undefined) return err(noThread(address));
     const { runtime, newThread } = found;
     const created = await runtime.runs.create(command, newThread);
     // A refused run may have no thread, and then there is nothing to wake for.
@@ -184,7 +185,7 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
   /** Answers with the thread's runtime, or that there is no such thread. */
   async #on<T>(address: ThreadAddress, act: (runtime: ThreadRuntime) => Promise<RpcResult<T>>): Promise<RpcResult<T>> {
     const runtime = await this.#existing(address);
-    return runtime === undefined ? noThread(address) : act(runtime);
+    return runtime === undefined ? err(noThread(address)) : act(runtime);
   }
 
   async #existing(_address: ThreadAddress): Promise<ThreadRuntime | undefined> {
@@ -237,8 +238,4 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
   #toRun(runtime: ThreadRuntime, result: RpcResult<RunRecord>): RpcResult<Run> {
     return result.ok ? ok(toRun(result.value, runtime.context.threadId)) : result;
   }
-}
-
-function noThread(address: ThreadAddress): RpcResult<never> {
-  return err({ code: "not_found", message: `no thread '${address.thread_id}'` });
 }

@@ -4,6 +4,7 @@
  */
 import { STATUS_BY_CODE, type ApiRefusal } from "../protocol/errors.ts";
 import { type RunCommand, THREAD_ADDRESS_HEADER, type ThreadAddress } from "../protocol/thread-rpc.ts";
+import { noThread } from "./no-thread.ts";
 import type { ThreadRuntime } from "./thread-runtime.ts";
 
 /** How a route gets its thread's runtime; `undefined` where there is no such thread. */
@@ -46,7 +47,7 @@ export class ThreadRoutes {
 
   async #start(address: ThreadAddress, command: RunCommand, how: "stream" | "wait"): Promise<Response> {
     const found = await this.#access.forRun(address, command);
-    if (found === undefined) return noThread(address);
+    if (found === undefined) return refusal(noThread(address));
     const { runtime, newThread } = found;
     const created = await runtime.runs.create(command, newThread);
     if (!created.ok) return refusal(created.error);
@@ -62,7 +63,7 @@ export class ThreadRoutes {
     { runId, action, query }: { runId: string; action: "stream" | "join"; query: URLSearchParams },
   ): Promise<Response> {
     const runtime = await this.#access.existing(address);
-    if (runtime === undefined) return noThread(address);
+    if (runtime === undefined) return refusal(noThread(address));
     const found = runtime.runs.find(runId);
     if (!found.ok) return refusal(found.error);
     const cancelOnDisconnect = query.get("cancel_on_disconnect") === "1";
@@ -76,10 +77,6 @@ export class ThreadRoutes {
 function parseLastEventId(header: string | null): number {
   const id = Number(header ?? "-1");
   return Number.isSafeInteger(id) && id > 0 ? id : 0;
-}
-
-function noThread(address: ThreadAddress): Response {
-  return refusal({ code: "not_found", message: `no thread '${address.thread_id}'` });
 }
 
 function refusal(error: ApiRefusal): Response {

@@ -4,7 +4,8 @@
  */
 import type { BatchReader } from "../domain/batch/batch-repository.ts";
 import { toBatchProgress, toBatchResultLine } from "../protocol/batch-views.ts";
-import { EXPORT_PAGE_ITEMS, HEARTBEAT_MS, PROGRESS_POLL_MS, PROGRESS_POLLS_MAX } from "./bounds.ts";
+import { HEARTBEAT_COMMENT, HEARTBEAT_MS } from "../protocol/heartbeat.ts";
+import { EXPORT_PAGE_ITEMS, PROGRESS_POLL_MS, PROGRESS_POLLS_MAX } from "./bounds.ts";
 import type { GatewayDeps } from "./ports.ts";
 
 const encoder = new TextEncoder();
@@ -54,7 +55,7 @@ export function progressEvents(
       }
       if (silentMs >= HEARTBEAT_MS) {
         silentMs = 0;
-        return ": heartbeat\n\n";
+        return HEARTBEAT_COMMENT;
       }
     }
     return null;

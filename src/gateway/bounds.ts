@@ -23,8 +23,5 @@ export const EXPORT_PAGE_ITEMS = 200;
 /** A viewer sees progress within a second. */
 export const PROGRESS_POLL_MS = 1_000;
 
-/** A comment this often keeps proxies and client watchdogs content (clients give up after 30 s of silence). */
-export const HEARTBEAT_MS = 15_000;
-
 /** One poll is one D1 query and an invocation has 1,000; past it the stream closes and the client asks again. */
 export const PROGRESS_POLLS_MAX = 900;

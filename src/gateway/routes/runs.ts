@@ -5,46 +5,41 @@ import { addressOf, operation } from "../operation.ts";
 import { RUN_BODY, startAndFollow, startInBackground } from "../run-requests.ts";
 import { runParams, threadParams } from "../shapes.ts";
 
-const CREATE_ERRORS = ["not_found", "thread_busy", "already_exists"] as const;
-
-const create = operation({
+/** Alike in the three ways to start a run on a thread of the client's; what they answer is not. */
+const STARTS_RUN = {
   method: "post",
-  path: "/threads/:thread_id/runs",
-  id: "createRun",
   tag: "runs",
-  summary: "Starts a run and answers at once.",
   params: threadParams,
   body: RUN_BODY,
+  errors: ["not_found", "thread_busy", "already_exists"],
+} as const;
+
+const create = operation({
+  ...STARTS_RUN,
+  path: "/threads/:thread_id/runs",
+  id: "createRun",
+  summary: "Starts a run and answers at once.",
   responses: { 200: { description: "The run, `pending` or `running`.", schema: runSchema } },
-  errors: CREATE_ERRORS,
   handle: async (call) => startInBackground(call, addressOf(call.principal, call.params.thread_id)),
 });
 
 const stream = operation({
-  method: "post",
+  ...STARTS_RUN,
   path: "/threads/:thread_id/runs/stream",
   id: "streamRun",
-  tag: "runs",
   summary: "Starts a run and streams its frames; `Location` is where a dropped stream resumes.",
-  params: threadParams,
-  body: RUN_BODY,
   responses: { 200: { description: "Server-sent events.", media: "text/event-stream" } },
-  errors: CREATE_ERRORS,
   handle: async (call) => startAndFollow(call, addressOf(call.principal, call.params.thread_id), "stream"),
 });
 
 const wait = operation({
-  method: "post",
+  ...STARTS_RUN,
   path: "/threads/:thread_id/runs/wait",
   id: "waitRun",
-  tag: "runs",
   summary: "Starts a run and answers with its final values.",
-  params: threadParams,
-  body: RUN_BODY,
   responses: {
     200: { description: "Values, `__error__` or `__interrupt__`.", schema: z.record(z.string(), z.unknown()) },
   },
-  errors: CREATE_ERRORS,
   handle: async (call) => startAndFollow(call, addressOf(call.principal, call.params.thread_id), "wait"),
 });
 

@@ -21,15 +21,15 @@ async function freshThread({ body, principal, deps }: StatelessCall): Promise<Re
   return created.ok ? ok(address) : created;
 }
 
+/** Alike in the three ways to start one; what they answer is not. */
+const STARTS_RUN = { method: "post", tag: "runs", body: RUN_BODY, errors: ["not_found"] } as const;
+
 const create = operation({
-  method: "post",
+  ...STARTS_RUN,
   path: "/runs",
   id: "createStatelessRun",
-  tag: "runs",
   summary: "Starts a run on a thread of its own and answers at once.",
-  body: RUN_BODY,
   responses: { 200: { description: "The run.", schema: runSchema } },
-  errors: ["not_found"],
   handle: async (call) => {
     const address = await freshThread(call);
     return address.ok ? startInBackground(call, address.value) : address;
@@ -37,14 +37,11 @@ const create = operation({
 });
 
 const stream = operation({
-  method: "post",
+  ...STARTS_RUN,
   path: "/runs/stream",
   id: "streamStatelessRun",
-  tag: "runs",
   summary: "Starts a run on a thread of its own and streams its frames.",
-  body: RUN_BODY,
   responses: { 200: { description: "Server-sent events.", media: "text/event-stream" } },
-  errors: ["not_found"],
   handle: async (call) => {
     const address = await freshThread(call);
     return address.ok ? startAndFollow(call, address.value, "stream") : address;
@@ -52,14 +49,11 @@ const stream = operation({
 });
 
 const wait = operation({
-  method: "post",
+  ...STARTS_RUN,
   path: "/runs/wait",
   id: "waitStatelessRun",
-  tag: "runs",
   summary: "Starts a run on a thread of its own and answers with its final values.",
-  body: RUN_BODY,
   responses: { 200: { description: "Values.", schema: z.record(z.string(), z.unknown()) } },
-  errors: ["not_found"],
   handle: async (call) => {
     const address = await freshThread(call);
     return address.ok ? startAndFollow(call, address.value, "wait") : address;

@@ -1,5 +1,6 @@
 import { expect, it, vi } from "vitest";
-import { FrameReader, HEARTBEAT_MS } from "../../../src/durable-objects/frame-reader.ts";
+import { FrameReader } from "../../../src/durable-objects/frame-reader.ts";
+import { HEARTBEAT_MS } from "../../../src/protocol/heartbeat.ts";
 import { VersionSignal } from "../../../src/platform/durable-storage/version-signal.ts";
 
 // In a file of its own: faked timers would fire those of live objects in the wrong context.
