@@ -1,7 +1,8 @@
 /**
  * Picks the steps out of a child's message history, each once (delegation-behaviour 1.7).
- * Owns the cursor and the index. An assistant or tool message is a step; ids decide sameness, and a history that shrank
- * (it was rewritten) moves the cursor back without telling anything twice.
+ * Owns the set of what was told: an assistant or tool message is a step, its id decides sameness, and its whole content
+ * where it has none. There is no cursor, because it is given updates as well as whole histories: a history that was
+ * rewritten repeats nothing, and what the rewrite added is told wherever it stands.
  */
 import { AIMessage, ToolMessage, type BaseMessage } from "@langchain/core/messages";
 import type { StepMessage } from "../../domain/delegation/subagent-steps.ts";

@@ -25,6 +25,12 @@ describe("capture", () => {
     expect(ids([ai("ai2"), tool("tool2"), ai("ai3")])).toEqual(["tool2", "ai3"]);
   });
 
+  test("a step that a rewrite of the history put before known ones is told", () => {
+    const capture = new StepCapture();
+    capture.capture([ai("ai1"), tool("tool1"), ai("ai2")]);
+    expect(capture.capture([ai("ai0"), ai("ai2")]).map((each) => each.id)).toEqual(["ai0"]);
+  });
+
   test("messages without ids are told apart by their content", () => {
     const capture = new StepCapture();
     expect(capture.capture([new AIMessage("one")])).toHaveLength(1);
