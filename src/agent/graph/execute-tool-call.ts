@@ -98,6 +98,8 @@ export async function executeToolCall(
   const tool = findTool(tools, call.name);
   const args = parseArguments(tool, call);
   const config: LangGraphRunnableConfig = context.config;
+  // Its abort has been told already: nobody would discard what this call stages.
+  config.signal?.throwIfAborted();
   const runtime: ToolRuntime = {
     toolCallId: call.id,
     runId: context.runId,

@@ -163,6 +163,29 @@ describe("staged workspace writes", () => {
     expect(discardedBefore).toEqual([0, 1]);
   });
 
+  test("are never begun for a call that a hook let through after the run was cancelled", async () => {
+    const services = fixtureServices();
+    const abort = new AbortController();
+    const late: AgentHook = {
+      name: "late",
+      wrapToolCall(request, next) {
+        abort.abort();
+        return next(request);
+      },
+    };
+    let ran = false;
+    const tool = plainTool("save", (_, runtime) => {
+      ran = true;
+      runtime.workspace.write(FILE, bytes("late"));
+      return succeeded("saved");
+    });
+    const answer = callsAnswer([{ id: "c1", name: "save" }]);
+    const fixture = agentFixture([answer, new AIMessage("done")], { tools: [tool], hooks: [late], services });
+    const driven = fixture.graph.invoke(humanInput("go", "h1"), { ...runConfig(), signal: abort.signal });
+    await expect(driven).rejects.toThrow(/abort/i);
+    expect(ran).toBe(false);
+  });
+
   test("of a call that answered with status error are kept for its commit", async () => {
     const services = fixtureServices();
     const tool = plainTool("bash", (_, runtime) => {
