@@ -23,6 +23,7 @@ export interface LiveRun {
 export class LiveRuns {
   /** What a reader waits on while no wake drives its run. */
   readonly #undriven = new VersionSignal();
+  #settling: string | undefined;
   readonly #runs = new Map<string, LiveRun>();
   readonly #readers = new Set<FrameReader>();
   readonly #now: () => number;
@@ -43,6 +44,21 @@ export class LiveRuns {
   /** The one run of the thread that is being driven. */
   current(): LiveRun | undefined {
     return this.#runs.values().next().value;
+  }
+
+  /** The run that state is written for: the one being driven, or the one recovery settles; `undefined` for an edit. */
+  writingRunId(): string | undefined {
+    return this.current()?.runId ?? this.#settling;
+  }
+
+  /** What `act` writes to state belongs to a run that nobody drives: the log hears of it like of a driven one's. */
+  async settle(runId: string, act: () => Promise<void>): Promise<void> {
+    this.#settling = runId;
+    try {
+      await act();
+    } finally {
+      this.#settling = undefined;
+    }
   }
 
   /** Tells of new frames of a run, or, while nobody drives it, that somebody does again or that it ended. */

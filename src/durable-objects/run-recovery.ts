@@ -117,7 +117,9 @@ export class RunRecovery {
   async #settleCalls(run: RunRecord): Promise<void> {
     if (run.graphId !== LEAD_GRAPH_ID) return;
     try {
-      await cancelUnanswered(this.#context, run, await this.#context.graphs.forState());
+      await this.#context.live.settle(run.runId, async () => {
+        await cancelUnanswered(this.#context, run, await this.#context.graphs.forState());
+      });
     } catch (fault) {
       this.#context.onFault(fault);
     }

@@ -101,7 +101,7 @@ export class ThreadContext {
       storage,
       delegations: this.delegations,
       outbox: this.outbox,
-      currentRunId: () => this.live.current()?.runId,
+      currentRunId: () => this.live.writingRunId(),
       now: deps.now,
     });
     this.graphs = new ThreadGraphs({
@@ -217,7 +217,7 @@ export class ThreadContext {
       outbox: this.outbox,
       staging: this.staging,
       delegations: this.delegations,
-      currentRunId: () => this.live.current()?.runId,
+      currentRunId: () => this.live.writingRunId(),
       forgetChild: (checkpointNs) => {
         this.saver.deleteNamespace(this.threadId, checkpointNs);
       },

@@ -43,6 +43,7 @@ async function startDeaf(runtime: ThreadRuntime, started: ToolRuntime[], script:
 }
 
 const LEAD = "@ call deaf {}\n@ say never";
+const EDIT = '@ call str_replace {"path": "shared.txt", "old_str": "old", "new_str": "new"}\n@ say edited';
 const CHILD = `@ delegate general-purpose :: deaf :: <<'CHILD'\n${LEAD}\nCHILD\n@ say never`;
 
 describe("cancel", () => {
@@ -79,12 +80,32 @@ describe("cancel", () => {
       expect(runtime.context.workspace.get("/workspace/late.txt")).toMatchObject({ ok: false });
       expect(textOf(runtime)).toBe("old");
       // The next run's call meets a path nobody holds.
-      const next = await startRun(
-        runtime,
-        '@ call str_replace {"path": "shared.txt", "old_str": "old", "new_str": "new"}\n@ say ok',
-      );
+      const next = await startRun(runtime, EDIT);
       await runtime.context.live.get(next.runId)!.done;
       expect(textOf(runtime)).toBe("new");
+    });
+  });
+});
+
+describe("cancel of one delegation", () => {
+  it("frees at once the path that its deaf call holds: the same run edits the file", async () => {
+    await withWakes(async (thread) => {
+      const started: ToolRuntime[] = [];
+      const release = Promise.withResolvers<void>();
+      const runtime = await thread.create({ tools: [deaf(started, release.promise)] });
+      runtime.context.workspace.put(SHARED, bytes("old"));
+      const runId = await startDeaf(
+        runtime,
+        started,
+        `@ delegate general-purpose :: deaf :: <<'CHILD'\n${LEAD}\nCHILD\n${EDIT}`,
+      );
+      const { done } = runtime.context.live.get(runId)!;
+      const [mark] = runtime.context.delegations.ofRun(runId);
+      expect(runtime.runs.cancelTask(runId, mark!.taskId)).toMatchObject({ ok: true });
+      await done;
+      expect(runtime.context.runs.find(runId)!.status).toBe("success");
+      expect(textOf(runtime)).toBe("new");
+      release.resolve();
     });
   });
 });

@@ -19,6 +19,8 @@ function probe(starts: Start[], answer: () => Promise<string>): Tool {
 
 const never = (): Promise<string> => new Promise(() => undefined);
 
+const DELEGATION = "@ delegate general-purpose :: look :: <<'CHILD'\n@ call probe {}\n@ say seen\nCHILD\n@ say done";
+
 describe("a run whose object died", () => {
   it("P1: runs the lead's open call again under its id, as attempt 2; a call that comes later is attempt 1", async () => {
     await withWakes(async (thread) => {
@@ -43,8 +45,7 @@ describe("a run whose object died", () => {
     await withWakes(async (thread) => {
       const starts: Start[] = [];
       const first = await thread.create({ tools: [probe(starts, never)] });
-      const script = "@ delegate general-purpose :: look :: <<'CHILD'\n@ call probe {}\n@ say seen\nCHILD\n@ say done";
-      const { runId } = await startRun(first, script, { stream_mode: ["custom"] });
+      const { runId } = await startRun(first, DELEGATION, { stream_mode: ["custom"] });
       await eventually(
         () => starts.length,
         (count) => count === 1,
@@ -63,6 +64,24 @@ describe("a run whose object died", () => {
       const told = customOf(resumed.frames);
       expect(told).not.toContain("task_started");
       expect(told.at(-1)).toBe("task_completed");
+    });
+  });
+
+  it("R115: logs the end of a delegation, and its call's result, when all that is left is to finish a cancel", async () => {
+    await withWakes(async (thread) => {
+      const starts: Start[] = [];
+      const first = await thread.create({ tools: [probe(starts, never)] });
+      const { runId } = await startRun(first, DELEGATION);
+      await eventually(
+        () => starts.length,
+        (count) => count === 1,
+      );
+      first.context.runs.save({ ...first.context.runs.find(runId)!, cancelRequested: true });
+      const second = await thread.wake();
+      expect(second.context.runs.find(runId)!.status).toBe("interrupted");
+      await second.context.flush.flush();
+      const events = await eventsIn(second.context.deps.db, thread.threadId);
+      expect(events.slice(-3)).toEqual(["subagent.end", "llm.tool.result", "run.end"]);
     });
   });
 });
