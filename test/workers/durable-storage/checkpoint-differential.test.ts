@@ -73,8 +73,10 @@ async function putOnAll(
   }
   const checkpoint = { ...emptyCheckpoint(), id: uuid6(0), channel_values: values, channel_versions: versions };
   const metadata = { source: "loop" as const, step: changes.length, parents: {} };
-  const configs = savers.map((saver) => saver.put(parent?.config ?? threadConfig(), checkpoint, metadata, newVersions));
-  return { config: await configs[0]!, values, versions };
+  const puts = savers.map((saver) => saver.put(parent?.config ?? threadConfig(), checkpoint, metadata, newVersions));
+  // All of them: what is read next must be there in each.
+  const [config] = await Promise.all(puts);
+  return { config: config!, values, versions };
 }
 
 async function listed(saver: BaseCheckpointSaver, options: Parameters<BaseCheckpointSaver["list"]>[1]) {
