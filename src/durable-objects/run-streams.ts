@@ -53,11 +53,10 @@ export class RunStreams {
 
   /** The run's last values once it ended; `__error__` when it failed, `__interrupt__` when it waits for an answer. */
   join(run: RunRecord, options: { cancelOnDisconnect: boolean }): Response {
-    const live = this.#context.live.get(run.runId);
     const body = new ReadableStream<Uint8Array>(
       {
         pull: async (controller) => {
-          const ended = live === undefined || (await settledWithin(live.done, JOIN_HEARTBEAT_MS));
+          const ended = await this.#endsWithin(run.runId, JOIN_HEARTBEAT_MS);
           controller.enqueue(encoder.encode(ended ? await this.#finalValues(run.runId) : "\n"));
           if (ended) controller.close();
         },
@@ -91,6 +90,16 @@ export class RunStreams {
     return { "content-location": path, location: `${path}/stream` };
   }
 
+  /** A run that nobody drives goes on when recovery finds it: until then it has not ended. */
+  async #endsWithin(runId: string, timeoutMs: number): Promise<boolean> {
+    const { live } = this.#context;
+    const driven = live.get(runId);
+    const signal = live.signalOf(runId);
+    if (driven !== undefined) await settledWithin(driven.done, timeoutMs);
+    else if (!this.#hasEnded(runId)) await signal.wait(signal.version, timeoutMs);
+    return this.#hasEnded(runId);
+  }
+
   #hasEnded(runId: string): boolean {
     if (this.#context.live.get(runId) !== undefined) return false;
     const stored = this.#context.runs.find(runId);
@@ -118,14 +127,11 @@ export class RunStreams {
   }
 }
 
-async function settledWithin(done: Promise<void>, timeoutMs: number): Promise<boolean> {
+async function settledWithin(done: Promise<void>, timeoutMs: number): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const timeout = new Promise<false>((resolve) => {
-    timer = setTimeout(() => {
-      resolve(false);
-    }, timeoutMs);
+  const timeout = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, timeoutMs);
   });
-  const settled = await Promise.race([done.then(() => true as const), timeout]);
+  await Promise.race([done, timeout]);
   clearTimeout(timer);
-  return settled;
 }

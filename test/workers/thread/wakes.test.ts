@@ -69,8 +69,19 @@ async function withUndriven(thread: ThreadWakes, { stored }: { stored: boolean }
   const run = () => context.runs.find(runId)!;
   const reader = streams.stream(run(), { afterId: 0, modes: ["custom"], cancelOnDisconnect: false }).body!.getReader();
   const read = async (): Promise<string> => new TextDecoder().decode((await reader.read()).value);
-  return { context, recovery, run, read };
+  return { context, recovery, streams, run, read };
 }
+
+it("P5: a join that came while nobody drove its run gets the values it ends with, not those it was left with", async () => {
+  await withWakes(async (thread) => {
+    const { recovery, streams, run } = await withUndriven(thread, { stored: true });
+    const values = streams.join(run(), { cancelOnDisconnect: false }).text();
+    await Promise.resolve();
+    await recovery.recover();
+    const { messages } = JSON.parse(await values) as { messages: { content: string }[] };
+    expect(messages.at(-1)!.content).toBe("done");
+  });
+});
 
 describe("a reader that came while nobody drove its run", () => {
   it("gets recovery's frames as they come, not a heartbeat (P8)", async () => {
