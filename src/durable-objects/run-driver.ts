@@ -89,8 +89,14 @@ export class RunDriver {
         ...(body.context ? { context: body.context } : {}),
       });
       const mapper = new FrameMapper();
-      for await (const chunk of chunks) this.#emit(live, mapper, toStreamChunk(chunk));
-      return await this.#outcomeOf(built, config);
+      let next: readonly string[] | undefined;
+      for await (const raw of chunks) {
+        const chunk = toStreamChunk(raw);
+        next = nextNodesOf(chunk) ?? next;
+        this.#emit(live, mapper, chunk);
+      }
+      // The last checkpoint says that nothing follows: there is no need to load it again.
+      return next?.length === 0 ? { kind: "success" } : await this.#outcomeOf(built, config);
     } catch (error) {
       if (live.abort.signal.aborted) return { kind: "cancelled" };
       this.#context.onRunError(run, error);
@@ -170,6 +176,12 @@ function endedTaskOf([, mode, payload]: StreamChunk): string | undefined {
   // An operator's own graph may write anything, null included.
   const { type, task_id } = (payload ?? {}) as Partial<TaskEvent>;
   return type === undefined || type === "task_started" || type === "task_running" ? undefined : task_id;
+}
+
+/** What the graph does after a checkpoint of its own; `undefined` for any other chunk. */
+function nextNodesOf([namespace, mode, payload]: StreamChunk): readonly string[] | undefined {
+  if (mode !== "checkpoints" || namespace.length > 0) return undefined;
+  return (payload as { readonly next: readonly string[] }).next;
 }
 
 /** With `subgraphs` off a chunk has no namespace. */

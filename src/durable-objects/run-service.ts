@@ -4,7 +4,6 @@
  * Upholds P1 (an accepted run ends) and the multitask rule: the decision and the row are one transaction.
  */
 import { Buffer } from "node:buffer";
-import type { RunnableConfig } from "@langchain/core/runnables";
 import { decideStart } from "../domain/run/multitask.ts";
 import { isTerminal } from "../domain/run/run-status.ts";
 import { err, ok } from "../domain/shared/result.ts";
@@ -150,8 +149,7 @@ export class RunService {
 
   async #prepare(command: RunCommand, newThread: ThreadAddress | undefined): Promise<RpcResult<PreparedRun>> {
     const { input } = command.body;
-    const state = await this.#headState(command.graph_id);
-    const baseCheckpointId = state.checkpointId;
+    const baseCheckpointId = this.#context.headCheckpointId();
     if (command.graph_id !== LEAD_GRAPH_ID || input === null || input === undefined) {
       if (!input && baseCheckpointId === null) {
         return err({
@@ -162,7 +160,7 @@ export class RunService {
       }
       return ok({ newThread, command, events: () => [], baseCheckpointId });
     }
-    const prepared = prepareLeadInput(state.values.messages ?? [], input, () => this.#context.newId());
+    const prepared = await this.#prepareInput(input, baseCheckpointId);
     if (!prepared.ok) return prepared;
     const { values, messages } = prepared.value;
     return ok({
@@ -173,14 +171,15 @@ export class RunService {
     });
   }
 
-  /** The state a run would start from. Only `lead_agent` reads it before acceptance. */
-  async #headState(graphId: string): Promise<{ values: ThreadState; checkpointId: string | null }> {
-    if (graphId !== LEAD_GRAPH_ID) return { values: { messages: [] }, checkpointId: this.#context.headCheckpointId() };
+  /** Only a removal depends on the state, so it is loaded only for an input that an empty state refuses. */
+  async #prepareInput(input: Record<string, unknown>, baseCheckpointId: string | null) {
+    const newId = () => this.#context.newId();
+    const prepared = prepareLeadInput([], input, newId);
+    if (prepared.ok || baseCheckpointId === null) return prepared;
     const { graph, configurable } = await this.#context.graphs.forState();
-    const snapshot = await graph.getState({ configurable });
-    const config: RunnableConfig = snapshot.config;
-    const checkpointId = config.configurable?.["checkpoint_id"] as string | undefined;
-    return { values: snapshot.values as ThreadState, checkpointId: checkpointId ?? null };
+    const at = { ...configurable, checkpoint_id: baseCheckpointId };
+    const state = (await graph.getState({ configurable: at })).values as ThreadState;
+    return prepareLeadInput(state.messages ?? [], input, newId);
   }
 
   #refusedStart(): ApiRefusal | undefined {
