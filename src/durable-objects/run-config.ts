@@ -26,7 +26,7 @@ export function runConfig(run: RunRecord, built: BuiltGraph): RunnableConfig {
   const server = serverKeys(run);
   return {
     configurable: { ...runConfigurable(run), ...built.configurable, ...server },
-    metadata: { ...body.metadata, ...server },
+    metadata: { ...body.config?.metadata, ...body.metadata, ...server },
     tags: body.config?.tags ?? [],
     recursionLimit: built.recursionLimit,
   };

@@ -38,10 +38,12 @@ export const createRunBodySchema = z.strictObject({
   assistant_id: clientIdSchema,
   input: z.record(z.string(), z.unknown()).nullish(),
   config: z
-    .looseObject({
+    .strictObject({
       configurable: metadataSchema.optional(),
       recursion_limit: z.int().min(1).max(10_000).optional(),
       tags: z.array(z.string()).max(100).optional(),
+      /** Reaches the graph's callbacks and checkpoints; the run's own `metadata` wins. */
+      metadata: metadataSchema.optional(),
     })
     .nullish(),
   context: metadataSchema.nullish(),

@@ -52,6 +52,12 @@ describe("runConfig", () => {
     const config = runConfig(runWith({ config: { tags: ["nightly"], recursion_limit: 5 } }), built);
     expect(config).toMatchObject({ tags: ["nightly"], recursionLimit: 42 });
   });
+
+  it("config metadata reaches the graph below the run's own, and below what only the server says", () => {
+    const config = { metadata: { source: "config", trace: "t-1", run_id: "forged" } };
+    const { metadata } = runConfig(runWith({ config, metadata: { source: "run" } }), built);
+    expect(metadata).toMatchObject({ source: "run", trace: "t-1", run_id: "run-1" });
+  });
 });
 
 describe("buildConfig", () => {

@@ -97,6 +97,7 @@ it.each([
   { assistant_id: undefined },
   { input: "text" },
   { config: { recursion_limit: 0 } },
+  { config: { max_concurrency: 3 } },
   { surprise: true },
 ])("a value nobody knows is invalid, not unsupported: %j", async (over) => {
   const { threads } = accepting();
