@@ -59,6 +59,8 @@ export class RunDriver {
     this.#framesStoredAt = this.#context.now();
     try {
       live.frames.append("metadata", JSON.stringify({ run_id: run.runId, attempt: run.attempt }));
+      // The client's first frame leaves before the graph takes the thread: building it is a turn of work.
+      await scheduler.wait(0);
       const built = await this.#context.graphs.forRun(run);
       const outcome = await this.#execute(run, { start, live, built });
       await this.#settle(run, outcome, { built, live });
