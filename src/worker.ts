@@ -9,6 +9,7 @@ import { parseDeputyConfig } from "./config.ts";
 import { deployedGraphs } from "./agent/deployed-graphs.ts";
 import { createModelCatalog } from "./agent/models/catalog.ts";
 import { spawnProvider } from "./agent/subagents/providers/spawn.ts";
+import { operatorSummaries } from "./agent/subagents/operator-summaries.ts";
 import { SubagentService } from "./agent/subagents/subagent-service.ts";
 import { systemTimers } from "./agent/subagents/timers.ts";
 import { workspaceTools } from "./agent/tools/workspace-tools.ts";
@@ -17,6 +18,7 @@ import { type Env, readConfig } from "./env.ts";
 import { createGateway, type Gateway } from "./gateway/app.ts";
 import { D1BatchRepository } from "./platform/d1/batch-repository.ts";
 import { D1RunEventReader } from "./platform/d1/run-event-reader.ts";
+import { D1SubagentDefinitions } from "./platform/d1/subagent-definitions.ts";
 import { D1ThreadSearch } from "./platform/d1/thread-search.ts";
 import { defaultAssistantId, newUuidV7 } from "./platform/identifiers.ts";
 import { DurableThreadDirectory } from "./platform/thread-directory.ts";
@@ -100,7 +102,12 @@ function gatewayFor(env: Env): Gateway {
         })),
     },
     assistantId: defaultAssistantId,
+    subagents: {
+      operators: () => operatorSummaries(config.subagents),
+      managed: new D1SubagentDefinitions(env.DB),
+    },
     newId: newUuidV7,
+    now: Date.now,
     pause: (ms) => new Promise((resolve) => void setTimeout(resolve, ms)),
     log: (entry) => report("gateway", entry),
     version,

@@ -58,6 +58,7 @@ function buildLead(options: DeployedGraphsOptions, config: RunnableConfig, bindi
     admission: binding.admission,
     journal: binding.journal,
     ...(binding.batches === undefined ? {} : { batches: binding.batches }),
+    ...(binding.managedSubagents === undefined ? {} : { managedSubagents: binding.managedSubagents }),
     checkpointer: binding.saver,
     random: options.random,
   });

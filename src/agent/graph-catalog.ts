@@ -5,6 +5,7 @@
  */
 import type { BaseCheckpointSaver, StateSnapshot } from "@langchain/langgraph";
 import type { RunnableConfig } from "@langchain/core/runnables";
+import type { ManagedSubagent } from "../domain/delegation/managed-subagent.ts";
 import type { AgentServices } from "./graph/agent-services.ts";
 import type { AdmissionController } from "./subagents/admission-controller.ts";
 import type { DelegationJournal } from "./subagents/delegation-journal.ts";
@@ -26,6 +27,8 @@ export interface GraphBinding {
   readonly admission: AdmissionController;
   readonly journal: DelegationJournal;
   readonly batches?: BatchService;
+  /** The enabled managed subagents, as the run was accepted with them. */
+  readonly managedSubagents?: readonly ManagedSubagent[];
 }
 
 export interface GraphCatalog {

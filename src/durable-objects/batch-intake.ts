@@ -31,7 +31,9 @@ export interface BatchIntakePorts {
   readonly limits: BatchLimits;
   readonly enabled: boolean;
   /** Names what is available when it refuses. */
-  readonly resolveSubagent: (type: string) => Result<ResolvedSubagent, string>;
+  readonly resolveSubagent: (
+    type: string,
+  ) => Result<ResolvedSubagent, string> | Promise<Result<ResolvedSubagent, string>>;
   /** The files as they are committed now, or which one cannot be read. */
   readonly readFiles: (paths: readonly string[]) => Result<readonly BatchFile[], string>;
   /** Arms the object's alarm by the windows' due times. */
@@ -90,7 +92,7 @@ export class BatchIntake {
       if (found.value !== undefined) return ok({ batch: found.value, created: false });
     }
     if (!enabled) return err({ reason: "batches_disabled", message: "batches are disabled in this deployment" });
-    const subagent = this.#ports.resolveSubagent(draft.subagentType);
+    const subagent = await this.#ports.resolveSubagent(draft.subagentType);
     if (!subagent.ok) return err({ reason: "unknown_subagent_type", message: subagent.error });
     const plan = validateBatch(draft, this.#ports.limits, subagent.value.timeoutSeconds);
     if (!plan.ok) return plan;

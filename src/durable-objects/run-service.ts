@@ -4,6 +4,7 @@
  * Upholds P1 (an accepted run ends) and the multitask rule: the decision and the row are one transaction.
  */
 import { Buffer } from "node:buffer";
+import type { ManagedSubagent } from "../domain/delegation/managed-subagent.ts";
 import { decideStart } from "../domain/run/multitask.ts";
 import { isTerminal } from "../domain/run/run-status.ts";
 import { err, ok } from "../domain/shared/result.ts";
@@ -35,6 +36,11 @@ interface PreparedRun {
   readonly baseCheckpointId: string | null;
 }
 
+/** Bounded by the store of the definitions, so beside the command's own bound. */
+interface AcceptableRun extends PreparedRun {
+  readonly managed: readonly ManagedSubagent[];
+}
+
 export class RunService {
   readonly #context: ThreadContext;
   readonly #driver: RunDriver;
@@ -52,8 +58,12 @@ export class RunService {
     if (!this.#context.deps.catalog.has(command.graph_id)) {
       return err({ code: "not_found", message: `no graph '${command.graph_id}'` });
     }
+    // Before the definitions are read: a busy thread is the refusal that costs nothing.
+    const busy = this.#refusedStart();
+    if (busy !== undefined) return err(busy);
+    const managed = command.graph_id === LEAD_GRAPH_ID ? await this.#context.managed.forRun() : [];
     for (let tries = 0; tries < ACCEPT_TRIES_MAX; tries += 1) {
-      const accepted = await this.#tryAccept(command, newThread);
+      const accepted = await this.#tryAccept(command, { newThread, managed });
       // The state moved while it was read: what was checked against it is checked again.
       if (accepted === "state_moved") continue;
       if (accepted.ok) this.#start(accepted.value, this.#startOf(accepted.value));
@@ -134,17 +144,15 @@ export class RunService {
 
   async #tryAccept(
     command: RunCommand,
-    newThread: ThreadAddress | undefined,
+    { newThread, managed }: { newThread: ThreadAddress | undefined; managed: readonly ManagedSubagent[] },
   ): Promise<RpcResult<RunRecord> | "state_moved"> {
-    const busy = this.#refusedStart();
-    if (busy !== undefined) return err(busy);
     await this.#context.edits.settled();
     const prepared = await this.#prepare(command, newThread);
     if (!prepared.ok) return prepared;
     if (Buffer.byteLength(JSON.stringify(prepared.value.command)) > RUN_COMMAND_BYTES_MAX) {
       return err({ code: "too_large", message: `a run's body may hold ${RUN_COMMAND_BYTES_MAX} bytes of JSON` });
     }
-    return this.#accept(prepared.value);
+    return this.#accept({ ...prepared.value, managed });
   }
 
   async #prepare(command: RunCommand, newThread: ThreadAddress | undefined): Promise<RpcResult<PreparedRun>> {
@@ -192,7 +200,7 @@ export class RunService {
     };
   }
 
-  #accept(prepared: PreparedRun): RpcResult<RunRecord> | "state_moved" {
+  #accept(prepared: AcceptableRun): RpcResult<RunRecord> | "state_moved" {
     return this.#context.storage.transactionSync(() => {
       // Asked again here: another create may have been accepted while this one read the state.
       const busy = this.#refusedStart();
@@ -210,7 +218,7 @@ export class RunService {
     });
   }
 
-  #toRecord({ command, baseCheckpointId }: PreparedRun): RunRecord {
+  #toRecord({ command, baseCheckpointId, managed }: AcceptableRun): RunRecord {
     const now = this.#context.now();
     // Run ids order the thread's runs by this time: it is later than the newest run's, whatever the clock did meanwhile.
     const createdAt = Math.max(now, (this.#context.runs.newest()?.createdAt ?? 0) + 1);
@@ -218,7 +226,7 @@ export class RunService {
       runId: this.#context.deps.newId(createdAt),
       status: "running",
       graphId: command.graph_id,
-      command,
+      command: { ...command, ...(managed.length === 0 ? {} : { managed_subagents: managed }) },
       baseCheckpointId,
       finalCheckpointId: null,
       cancelRequested: false,

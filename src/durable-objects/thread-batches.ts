@@ -6,7 +6,7 @@ import { SubagentRegistry } from "../agent/subagents/registry.ts";
 import type { BatchService } from "../agent/tools/batch-tools.ts";
 import { workspaceRefusalMessage } from "../agent/tools/workspace-refusal-message.ts";
 import type { BatchView } from "../domain/batch/batch.ts";
-import { err, ok } from "../domain/shared/result.ts";
+import { err, ok, type Result } from "../domain/shared/result.ts";
 import { D1BatchRepository } from "../platform/d1/batch-repository.ts";
 import { DurableBatchWindowStore } from "../platform/durable-storage/batch-window-store.ts";
 import type { SnapshotRefusal } from "../platform/workspace/durable-workspace.ts";
@@ -15,6 +15,7 @@ import type { Batch, CreateBatchBody } from "../protocol/batches.ts";
 import type { RpcResult } from "../protocol/errors.ts";
 import { toBatchWake } from "../protocol/queue-messages.ts";
 import type { RunEventDraft } from "../protocol/run-events.ts";
+import type { ResolvedSubagent } from "./batch-intake.ts";
 import type { WakeGrant } from "./batch-offers.ts";
 import { BatchPump } from "./batch-pump.ts";
 import { toBatchDraft, toBatchRefusal } from "./batch-draft.ts";
@@ -93,8 +94,7 @@ export class ThreadBatches implements AlarmSource {
   #createPump(): BatchPump {
     const context = this.#context;
     const { owner, threadId } = context.thread();
-    const { subagent_batches, subagents } = context.deps.config;
-    const registry = new SubagentRegistry(subagents);
+    const { subagent_batches } = context.deps.config;
     return new BatchPump({
       owner,
       threadId,
@@ -109,11 +109,7 @@ export class ThreadBatches implements AlarmSource {
         defaultAttempts: subagent_batches.max_attempts,
       },
       enabled: subagent_batches.enabled,
-      resolveSubagent: (type) => {
-        const definition = registry.find(type);
-        if (definition !== undefined) return ok({ definition, timeoutSeconds: definition.timeoutSeconds });
-        return err(`subagent_type '${type}' is unknown; available: ${registry.names().join(", ")}`);
-      },
+      resolveSubagent: (type) => this.#resolveSubagent(type),
       readFiles: (paths) => {
         const files = context.workspace.snapshotFiles(paths);
         return files.ok ? files : err(snapshotRefusalMessage(files.error));
@@ -132,6 +128,20 @@ export class ThreadBatches implements AlarmSource {
       now: () => context.now(),
       newId: () => context.newId(),
     });
+  }
+
+  /** As the definitions are now; the batch keeps what it gets here. */
+  async #resolveSubagent(type: string): Promise<Result<ResolvedSubagent, string>> {
+    const { subagents } = this.#context.deps.config;
+    const operators = new SubagentRegistry(subagents);
+    // Operators' names come first anyway, so D1 is asked for others alone.
+    const registry =
+      operators.find(type) === undefined
+        ? new SubagentRegistry(subagents, null, await this.#context.managed.current())
+        : operators;
+    const definition = registry.find(type);
+    if (definition !== undefined) return ok({ definition, timeoutSeconds: definition.timeoutSeconds });
+    return err(`subagent_type '${type}' is unknown; available: ${registry.names().join(", ")}`);
   }
 
   /** A batch belongs to the thread, not to a run: its events carry the batch's id in the run's place. */

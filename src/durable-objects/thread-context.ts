@@ -10,6 +10,7 @@ import type { DeputyConfig } from "../config.ts";
 import type { BatchGrant } from "../domain/admission/admission-state.ts";
 import { invariant } from "../domain/shared/assert.ts";
 import { D1RunEventLog } from "../platform/d1/run-event-log.ts";
+import { D1SubagentDefinitions } from "../platform/d1/subagent-definitions.ts";
 import { DurableCheckpointSaver } from "../platform/durable-storage/checkpoint-saver.ts";
 import { DelegationStore } from "../platform/durable-storage/delegation-store.ts";
 import { EventOutbox } from "../platform/durable-storage/event-outbox.ts";
@@ -25,6 +26,7 @@ import { CommitEvents } from "./commit-events.ts";
 import { ThreadDelegationJournal } from "./delegation-journal.ts";
 import { EventFlush } from "./event-flush.ts";
 import { LiveRuns } from "./live-runs.ts";
+import { ManagedSnapshots } from "./managed-snapshots.ts";
 import { StateEdits } from "./state-edits.ts";
 import { ThreadGraphs } from "./thread-graphs.ts";
 import { ToolAttempts } from "./tool-attempts.ts";
@@ -73,6 +75,7 @@ export class ThreadContext {
   readonly flush: EventFlush;
   readonly live: LiveRuns;
   readonly graphs: ThreadGraphs;
+  readonly managed: ManagedSnapshots;
   readonly values: ValuesCache;
   readonly attempts = new ToolAttempts();
   readonly edits = new StateEdits();
@@ -110,6 +113,7 @@ export class ThreadContext {
       threadId: () => this.threadId,
       binding: () => this.#binding(),
     });
+    this.managed = new ManagedSnapshots(new D1SubagentDefinitions(deps.db), (fault) => this.onFault(fault));
     this.values = new ValuesCache((checkpointId) => this.graphs.renderState(checkpointId));
     deps.observe?.(this);
   }

@@ -4,6 +4,7 @@
  */
 import type { BuiltGraph, GraphBinding, GraphCatalog } from "../agent/graph-catalog.ts";
 import { toWireValues } from "../agent/wire/to-wire.ts";
+import type { ManagedSubagent } from "../domain/delegation/managed-subagent.ts";
 import { invariant } from "../domain/shared/assert.ts";
 import type { RunRecord, RunStore } from "../platform/durable-storage/run-store.ts";
 import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
@@ -27,7 +28,7 @@ export class ThreadGraphs {
 
   /** The graph a run executes. */
   async forRun(run: RunRecord): Promise<BuiltGraph> {
-    return this.#build(run.graphId, buildConfig(run));
+    return this.#build(run.graphId, buildConfig(run), run.command.managed_subagents);
   }
 
   /** The graph whose channels the thread's state has: its newest run's, else the lead agent's. */
@@ -51,8 +52,13 @@ export class ThreadGraphs {
     return JSON.stringify(toWireValues(snapshot.values));
   }
 
-  async #build(graphId: string, config: Parameters<GraphCatalog["build"]>[1]): Promise<BuiltGraph> {
-    const built = await this.#ports.catalog.build(graphId, config, this.#ports.binding());
+  async #build(
+    graphId: string,
+    config: Parameters<GraphCatalog["build"]>[1],
+    managedSubagents?: readonly ManagedSubagent[],
+  ): Promise<BuiltGraph> {
+    const binding = { ...this.#ports.binding(), ...(managedSubagents === undefined ? {} : { managedSubagents }) };
+    const built = await this.#ports.catalog.build(graphId, config, binding);
     return { ...built, configurable: { ...built.configurable, thread_id: this.#ports.threadId() } };
   }
 }

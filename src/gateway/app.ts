@@ -23,6 +23,7 @@ import { runOperations } from "./routes/runs.ts";
 import { runLifecycleOperations } from "./routes/run-lifecycle.ts";
 import { stateOperations } from "./routes/state.ts";
 import { statelessRunOperations } from "./routes/stateless-runs.ts";
+import { subagentOperations } from "./routes/subagents.ts";
 import { systemOperations } from "./routes/system.ts";
 import { threadOperations } from "./routes/threads.ts";
 
@@ -44,6 +45,7 @@ export const OPERATIONS: readonly Operation[] = [
   ...eventOperations,
   ...fileOperations,
   ...batchOperations,
+  ...subagentOperations,
 ];
 
 export function createGateway(deps: GatewayDeps): Gateway {

@@ -30,6 +30,7 @@ export function describeOperation(spec: Spec): DescribeRouteOptions {
 export function errorCodesOf(spec: Spec): ErrorCode[] {
   const codes = new Set<ErrorCode>(spec.errors);
   if (!spec.open) for (const code of ["unauthorized", "auth_not_configured"] as const) codes.add(code);
+  if (spec.role !== undefined) codes.add("forbidden");
   if (spec.params !== undefined || spec.query !== undefined) codes.add("invalid_request");
   if (spec.body !== undefined)
     for (const code of ["invalid_json", "invalid_request", "too_large"] as const) codes.add(code);

@@ -8,13 +8,13 @@ import type { ApiRefusal, ErrorCode } from "../protocol/errors.ts";
 import type { ThreadAddress } from "../protocol/thread-rpc.ts";
 import type { Principal } from "./api-keys.ts";
 import { readJson } from "./body.ts";
-import { invalidRequest } from "./errors.ts";
+import { invalidRequest, refuse } from "./errors.ts";
 import type { GatewayDeps } from "./ports.ts";
 import { type UnsupportedOptions, withoutUnsupported } from "./unsupported.ts";
 
 export type Answer = Result<Response, ApiRefusal>;
 
-type RouteTag = "system" | "assistants" | "threads" | "state" | "runs" | "events" | "files" | "batches";
+type RouteTag = "system" | "assistants" | "threads" | "state" | "runs" | "events" | "files" | "batches" | "subagents";
 
 export interface ResponseDoc {
   readonly description: string;
@@ -54,6 +54,8 @@ export interface OperationSpec<P, Q, B> {
   readonly summary: string;
   /** Answers without a key. */
   readonly open?: true;
+  /** Who else asks is refused before anything is read. */
+  readonly role?: "admin";
   readonly params?: z.ZodType<P>;
   readonly query?: Query<Q>;
   readonly body?: JsonBody<B>;
@@ -87,6 +89,9 @@ export function operation<P = undefined, Q = undefined, B = undefined>(spec: Ope
 }
 
 async function runOperation<P, Q, B>(spec: OperationSpec<P, Q, B>, incoming: Incoming): Promise<Answer> {
+  if (spec.role !== undefined && incoming.principal.role !== spec.role) {
+    return refuse("forbidden", `This needs a key with the role ${spec.role}.`);
+  }
   const params = parsePart(spec.params, incoming.rawParams, "path");
   if (!params.ok) return params;
   const query = parseQuery(spec.query, incoming.request.url);

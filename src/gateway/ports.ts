@@ -3,7 +3,9 @@
  * missing row and another owner's row are the same.
  */
 import type { BatchReader } from "../domain/batch/batch-repository.ts";
+import type { ManagedSubagentStore } from "../domain/delegation/managed-subagent.ts";
 import type { ListMessagesQuery, ListRunEventsQuery, RunEventRow } from "../protocol/run-events.ts";
+import type { SubagentSummary } from "../protocol/subagents.ts";
 import type { ThreadRpc } from "../protocol/thread-rpc.ts";
 import type { CountThreadsBody, SearchThreadsBody, Thread } from "../protocol/threads.ts";
 
@@ -38,6 +40,12 @@ interface GraphCatalogue {
   graphs(): readonly { graph_id: string; name: string; description: string | null }[];
 }
 
+interface SubagentDirectory {
+  /** Built-ins and configured subagents in the order leads are shown them: their names are taken. */
+  operators(): readonly SubagentSummary[];
+  readonly managed: ManagedSubagentStore;
+}
+
 export interface GatewayDeps {
   readonly auth: { readonly apiKeys: string | undefined; readonly devOwner: string | undefined };
   readonly threads: ThreadDirectory;
@@ -49,7 +57,10 @@ export interface GatewayDeps {
   readonly graphs: GraphCatalogue;
   /** Id of a graph's default assistant. */
   readonly assistantId: (graphId: string) => string;
+  readonly subagents: SubagentDirectory;
   readonly newId: () => string;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
   /** Resolves after that many milliseconds; the pace of progress streams. */
   readonly pause: (ms: number) => Promise<void>;
   /** Structured log lines for faults; never sees a key or a body. */

@@ -1,9 +1,12 @@
 /** A gateway over real D1, with the parts a test wants to hold in its hands. */
 import { env } from "cloudflare:test";
+import { operatorSummaries } from "../../src/agent/subagents/operator-summaries.ts";
+import { parseDeputyConfig } from "../../src/config.ts";
 import { createGateway } from "../../src/gateway/app.ts";
 import type { GatewayDeps } from "../../src/gateway/ports.ts";
 import { BatchReads } from "../../src/platform/d1/batch-reads.ts";
 import { D1RunEventReader } from "../../src/platform/d1/run-event-reader.ts";
+import { D1SubagentDefinitions } from "../../src/platform/d1/subagent-definitions.ts";
 import { D1ThreadSearch } from "../../src/platform/d1/thread-search.ts";
 import { defaultAssistantId } from "../../src/platform/identifiers.ts";
 import { FakeThreads } from "./fake-threads.ts";
@@ -25,7 +28,12 @@ export function gatewayDeps(over: Partial<GatewayDeps> = {}): GatewayDeps {
       ],
     },
     assistantId: defaultAssistantId,
+    subagents: {
+      operators: () => operatorSummaries(parseDeputyConfig({}).subagents),
+      managed: new D1SubagentDefinitions(env.DB),
+    },
     newId: () => `id-${minted++}`,
+    now: Date.now,
     pause: () => Promise.resolve(),
     log: () => {},
     version: "0.0.0-test",

@@ -24,10 +24,11 @@ export interface LeadFixtureOptions {
   readonly models?: ModelCatalog;
   readonly batches?: BatchService;
   readonly allowedSubagents?: readonly string[] | null;
+  readonly managedSubagents?: LeadAgentOptions["managedSubagents"];
 }
 
 export function leadFixture(options: LeadFixtureOptions = {}) {
-  const { batches, allowedSubagents } = options;
+  const { batches, allowedSubagents, managedSubagents } = options;
   const deputy = parseDeputyConfig(options.deputy ?? {});
   const timers = new ManualTimers();
   const services = fixtureServices();
@@ -79,6 +80,7 @@ export function leadFixture(options: LeadFixtureOptions = {}) {
     timers,
     ...(batches === undefined ? {} : { batches }),
     ...(allowedSubagents === undefined ? {} : { allowedSubagents }),
+    ...(managedSubagents === undefined ? {} : { managedSubagents }),
   };
   return { ...assembleLeadAgent(config, parts), admission, services, config, options: parts };
 }

@@ -51,5 +51,15 @@ export const ROUTE_SAMPLES: Readonly<Record<string, RouteSample>> = {
   listBatchItems: { path: "/batches/b/items" },
   cancelBatch: { path: "/batches/b/cancel" },
   exportBatch: { path: "/batches/b/results.jsonl" },
+  listSubagents: { path: "/subagents" },
+  getSubagent: { path: "/subagents/bash" },
+  createSubagent: { path: "/subagents", json: { name: "sampled", description: "Samples.", system_prompt: "Sample." } },
+  updateSubagent: {
+    path: "/subagents/sampled",
+    json: { version: 1, description: "Samples.", system_prompt: "Sample again." },
+  },
+  enableSubagent: { path: "/subagents/sampled/enable" },
+  disableSubagent: { path: "/subagents/sampled/disable" },
+  deleteSubagent: { path: "/subagents/sampled" },
   streamBatchProgress: { path: "/batches/b/events" },
 };

@@ -22,14 +22,21 @@ export function childHooks(parts: ChainParts): readonly AgentHook[] {
   return [...commonHooks(parts), systemCoalescer()];
 }
 
-/** Without limits the lead cannot delegate: its ledger still shows what earlier runs did. */
-export function leadHooks(parts: ChainParts, limits: DelegationLimits | undefined): readonly AgentHook[] {
+/** What a lead that may delegate is held to, and told of in its requests. */
+export interface LeadDelegation {
+  readonly limits: DelegationLimits;
+  /** Its managed subagents, rendered as data; "" for none. */
+  readonly catalogue: string;
+}
+
+/** Without delegation the lead's ledger still shows what earlier runs did. */
+export function leadHooks(parts: ChainParts, delegation: LeadDelegation | undefined): readonly AgentHook[] {
   const { services } = parts;
   return [
     ...commonHooks(parts),
-    delegationLedger(services),
+    delegationLedger(services, delegation?.catalogue),
     systemCoalescer(),
-    ...(limits === undefined ? [] : [subagentLimit(limits)]),
+    ...(delegation === undefined ? [] : [subagentLimit(delegation.limits)]),
   ];
 }
 

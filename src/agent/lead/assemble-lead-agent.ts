@@ -6,10 +6,12 @@
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BaseCheckpointSaver } from "@langchain/langgraph";
 import type { DeputyConfig } from "../../config.ts";
+import type { ManagedSubagent } from "../../domain/delegation/managed-subagent.ts";
+import { renderManagedSubagents } from "../../domain/delegation/managed-rendering.ts";
 import { invariant } from "../../domain/shared/assert.ts";
 import { buildAgentGraph, type AgentGraph } from "../graph/agent-graph.ts";
 import type { AgentServices } from "../graph/agent-services.ts";
-import { childHooks, leadHooks } from "../hooks/chains.ts";
+import { childHooks, leadHooks, type LeadDelegation } from "../hooks/chains.ts";
 import type { ChatModel, ModelCatalog } from "../models/model.ts";
 import type { AdmissionController } from "../subagents/admission-controller.ts";
 import { filterTools } from "../subagents/child-tools.ts";
@@ -43,6 +45,8 @@ export interface LeadAgentOptions {
   readonly timers?: Timers;
   /** The names a run's caller may delegate to; null means all. */
   readonly allowedSubagents?: readonly string[] | null;
+  /** The enabled managed subagents, as the run was accepted with them. */
+  readonly managedSubagents?: readonly ManagedSubagent[];
 }
 
 export interface LeadAgentDescriptor {
@@ -66,13 +70,13 @@ export function assembleLeadAgent(config: RunnableConfig, options: LeadAgentOpti
   const run = resolveRunOptions(config, deputy);
   const model = models.find(run.modelName) ?? models.find();
   invariant(model !== undefined, "the model catalogue is empty");
-  const registry = new SubagentRegistry(deputy.subagents, options.allowedSubagents ?? null);
+  const registry = new SubagentRegistry(deputy.subagents, options.allowedSubagents ?? null, options.managedSubagents);
   const delegates = run.subagentEnabled && registry.names().length > 0;
   const tools = leadTools(options, { config, model, registry, delegates, isParallel: run.limits.maxConcurrent > 1 });
-  const hooks = leadHooks({ services, random }, delegates ? run.limits : undefined);
+  const hooks = leadHooks({ services, random }, delegates ? toLeadDelegation(run.limits, registry) : undefined);
   const systemPrompt = renderLeadPrompt({
     instructions: deputy.agents.lead_instructions,
-    ...(delegates ? { delegation: { limits: run.limits, subagents: registry.list() } } : {}),
+    ...(delegates ? { delegation: { limits: run.limits, subagents: registry.operatorList() } } : {}),
     hasBatches: tools.some((tool) => tool.name === "batch_task"),
   });
   const { maxTurns } = run;
@@ -103,6 +107,11 @@ export function assembleLeadAgent(config: RunnableConfig, options: LeadAgentOpti
 
 export function makeLeadAgent(config: RunnableConfig, options: LeadAgentOptions): AgentGraph {
   return assembleLeadAgent(config, options).graph;
+}
+
+/** Managed subagents are shown to the model as data in its requests, never in the prompt or in a tool (R173). */
+function toLeadDelegation(limits: LeadRunOptions["limits"], registry: SubagentRegistry): LeadDelegation {
+  return { limits, catalogue: renderManagedSubagents(registry.managedList()) };
 }
 
 interface LeadParts {

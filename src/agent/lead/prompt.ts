@@ -3,6 +3,7 @@
  * The guidance is benefit-based: direct work is the default. With a per-answer limit of 1 no parallel wording is left.
  */
 import type { DelegationLimits } from "../../domain/delegation/delegation-limit.ts";
+import { escapeMarkup } from "../../domain/trust/escape-markup.ts";
 import { benefitRule } from "../subagents/delegation-policy.ts";
 import type { SubagentDefinition } from "../subagents/subagent-definition.ts";
 
@@ -41,7 +42,7 @@ function renderDelegation(limits: DelegationLimits, subagents: readonly Subagent
     "<subagent_system>",
     isParallel ? POLICY_PARALLEL : POLICY_SINGLE,
     renderLimits(limits, isParallel),
-    "Subagent types:",
+    ...(subagents.length === 0 ? [] : ["Subagent types:"]),
     ...subagents.map((each) => `- ${each.name}: ${firstLine(each)}`),
     "</subagent_system>",
   ].join("\n");
@@ -85,5 +86,5 @@ you never see them. Use it only when the user asks for a batch or for the same w
 /** A custom description may be long; one line says what the type is for. Escaped: it must not open or close a block. */
 function firstLine({ description }: SubagentDefinition): string {
   const [line = ""] = description.split("\n");
-  return line.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+  return escapeMarkup(line);
 }

@@ -9,6 +9,7 @@ import type { AgentServices } from "../graph/agent-services.ts";
 import type { AgentHook } from "../hooks/hook.ts";
 import type { ModelCatalog } from "../models/model.ts";
 import type { Tool } from "../tools/tool.ts";
+import { childPersona } from "./child-persona.ts";
 import { DELEGATION_TOOL_NAMES, filterTools, selectChildTools } from "./child-tools.ts";
 import { DelegationExecution } from "./delegation-execution.ts";
 import type { SubagentDefinition } from "./subagent-definition.ts";
@@ -78,10 +79,9 @@ async function startChild(child: BatchChild, execution: DelegationExecution) {
     prompt,
     agent: {
       name: definition.name,
-      systemPrompt: definition.systemPrompt,
+      ...childPersona(definition, hooks),
       model: execution.tokens.watch(model),
       tools: selectChildTools(own, definition),
-      hooks,
       maxTurns: definition.maxTurns,
     },
     parent: { name: "batch", depth: 0, config: child.config ?? {}, services, checkpointer: false },

@@ -1,9 +1,11 @@
 /**
- * Resolves subagent definitions from the built-ins and `deputy.config.ts` (delegation-behaviour 1.1).
+ * Resolves subagent definitions from the built-ins, `deputy.config.ts` and the managed ones (delegation-behaviour 1.1).
+ * Owns who a name belongs to: built-ins before configuration before managed definitions; a shadowed one is left out.
  * Owns precedence: a per-agent override wins over the global value (built-ins only), which wins over the definition.
  * Built once per run, so a run keeps the snapshot it was admitted with. Resolution copies, it never changes a source.
  */
 import type { DeputyConfig, SubagentDefinitionConfig } from "../../config.ts";
+import type { ManagedSubagent } from "../../domain/delegation/managed-subagent.ts";
 import { BUILT_IN_SUBAGENTS } from "./built-ins.ts";
 import type { SubagentDefinition } from "./subagent-definition.ts";
 
@@ -12,8 +14,14 @@ type SubagentsConfig = DeputyConfig["subagents"];
 export class SubagentRegistry {
   readonly #definitions: ReadonlyMap<string, SubagentDefinition>;
 
-  constructor(config: SubagentsConfig, allowed: readonly string[] | null = null) {
-    const resolved = [...BUILT_IN_SUBAGENTS, ...customDefinitions(config)].map((each) => override(each, config));
+  /** `managed`: the enabled ones, as the run was accepted with them. */
+  constructor(
+    config: SubagentsConfig,
+    allowed: readonly string[] | null = null,
+    managed: readonly ManagedSubagent[] = [],
+  ) {
+    const operators = [...BUILT_IN_SUBAGENTS, ...customDefinitions(config)];
+    const resolved = [...operators, ...unshadowed(managed, operators)].map((each) => override(each, config));
     const permitted = resolved.filter((each) => allowed === null || allowed.includes(each.name));
     this.#definitions = new Map(permitted.map((each) => [each.name, each]));
   }
@@ -22,9 +30,19 @@ export class SubagentRegistry {
     return this.#definitions.get(name);
   }
 
-  /** Built-ins first, then custom agents in the order of the configuration. */
+  /** Built-ins first, then custom agents in the order of the configuration, then managed ones by name. */
   list(): readonly SubagentDefinition[] {
     return [...this.#definitions.values()];
+  }
+
+  /** Those whose texts are the framework's or the operator's: they may stand in System and in tools. */
+  operatorList(): readonly SubagentDefinition[] {
+    return this.list().filter((each) => each.source !== "managed");
+  }
+
+  /** Those whose texts came through the API. */
+  managedList(): readonly SubagentDefinition[] {
+    return this.list().filter((each) => each.source === "managed");
   }
 
   names(): readonly string[] {
@@ -49,9 +67,20 @@ function fromConfig(name: string, definition: SubagentDefinitionConfig): Subagen
     model: definition.model,
     maxTurns: definition.max_turns,
     timeoutSeconds: definition.timeout_seconds,
-    provider: "spawn",
+    provider: definition.provider,
+    maxDepth: definition.max_depth,
     source: "config",
   };
+}
+
+function unshadowed(
+  managed: readonly ManagedSubagent[],
+  operators: readonly SubagentDefinition[],
+): SubagentDefinition[] {
+  const taken = new Set(operators.map((each) => each.name));
+  return managed
+    .filter(({ name }) => !taken.has(name))
+    .map(({ name, definition }) => ({ ...definition, name, source: "managed" }));
 }
 
 function override(definition: SubagentDefinition, config: SubagentsConfig): SubagentDefinition {

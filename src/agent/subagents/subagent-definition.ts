@@ -15,5 +15,8 @@ export interface SubagentDefinition {
   readonly timeoutSeconds: number;
   /** The provider of the seam that runs it. */
   readonly provider: string;
-  readonly source: "built-in" | "config";
+  /** The deepest level below the lead for it and for what it delegates to; absent in snapshots of before, and no bound. */
+  readonly maxDepth?: number;
+  /** A managed one's texts came through the API: they never stand in System (R173). */
+  readonly source: "built-in" | "config" | "managed";
 }

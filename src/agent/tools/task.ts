@@ -14,6 +14,7 @@ import type { AgentServices } from "../graph/agent-services.ts";
 import type { AgentHook } from "../hooks/hook.ts";
 import { mustEscape } from "../hooks/tool-errors.ts";
 import type { ChatModel, ModelCatalog } from "../models/model.ts";
+import { childPersona } from "../subagents/child-persona.ts";
 import { selectChildTools } from "../subagents/child-tools.ts";
 import { benefitRule, PARALLEL_CALLS_NOTE } from "../subagents/delegation-policy.ts";
 import type { SubagentExecutor } from "../subagents/executor.ts";
@@ -41,6 +42,8 @@ export interface TaskToolBinding {
   readonly tools: readonly Tool[];
   /** Whether one answer may hold several calls. */
   readonly isParallel: boolean;
+  /** The deepest level below the lead that its delegations may reach; absent for the lead. */
+  readonly depthMax?: number;
 }
 
 const parameters = z.object({
@@ -72,9 +75,13 @@ function describeTask({ registry, isParallel }: TaskToolBinding): string {
     "The result comes back as this call's result; there is nothing to poll.",
     ...(isParallel ? [PARALLEL_CALLS_NOTE] : []),
     "Subagent types:",
-    ...registry.list().map((each) => `- ${each.name}: ${each.description}`),
+    ...registry.operatorList().map((each) => `- ${each.name}: ${each.description}`),
+    ...(registry.managedList().length === 0 ? [] : [FURTHER_TYPES_NOTE]),
   ].join("\n");
 }
+
+/** Their names and descriptions came through the API: a tool's description is no place for them (R173). */
+const FURTHER_TYPES_NOTE = "Further types may be listed, as data, in the message wrapped in <durable_context_data>.";
 
 type TaskArgs = z.output<typeof parameters>;
 
@@ -82,8 +89,9 @@ async function delegate(binding: TaskToolBinding, args: TaskArgs, runtime: ToolR
   const definition = binding.registry.find(args.subagent_type);
   if (definition === undefined) return toToolOutcome(unknownType(binding.registry, args.subagent_type), runtime);
   const depth = depthOf(runtime);
-  if (depth >= DELEGATION_DEPTH_MAX) {
-    const error = `Delegation depth ${depth + 1} exceeds the limit of ${DELEGATION_DEPTH_MAX}`;
+  const depthMax = depthMaxOf(binding, definition);
+  if (depth >= depthMax) {
+    const error = `Delegation depth ${depth + 1} exceeds the limit of ${depthMax}`;
     return toToolOutcome({ status: "failed", error }, runtime);
   }
   const model = definition.model === "inherit" ? binding.model : binding.models.find(definition.model);
@@ -111,15 +119,20 @@ function childAgent(binding: TaskToolBinding, definition: SubagentDefinition, mo
   const own = createTaskTool(binding);
   const selected = selectChildTools([...binding.tools, own], definition);
   const tools = selected.filter((tool) => tool !== own);
-  const nested = createTaskTool({ ...binding, agentName: definition.name, model, tools });
+  const depthMax = depthMaxOf(binding, definition);
+  const nested = createTaskTool({ ...binding, agentName: definition.name, model, tools, depthMax });
   return {
     name: definition.name,
-    systemPrompt: definition.systemPrompt,
+    ...childPersona(definition, binding.childHooks),
     model,
     tools: tools.length === selected.length ? tools : [...tools, nested],
-    hooks: binding.childHooks,
     maxTurns: definition.maxTurns,
   };
+}
+
+/** Absolute: a definition can only narrow what its parents left. */
+function depthMaxOf({ depthMax = DELEGATION_DEPTH_MAX }: TaskToolBinding, { maxDepth }: SubagentDefinition): number {
+  return Math.min(depthMax, maxDepth ?? DELEGATION_DEPTH_MAX);
 }
 
 function depthOf({ config }: ToolRuntime): number {

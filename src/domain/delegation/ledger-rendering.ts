@@ -3,6 +3,7 @@
  * Owns lines and guidance. Everything in it is untrusted text and belongs into a human message.
  */
 import { unreachable } from "../shared/assert.ts";
+import { escapeMarkup } from "../trust/escape-markup.ts";
 import { boundText } from "./bounded-text.ts";
 import type { LedgerEntry } from "./ledger.ts";
 
@@ -60,6 +61,5 @@ function guidance(entry: LedgerEntry): string {
 }
 
 function toField(text: string): string {
-  const collapsed = text.replaceAll(/\s+/g, " ").trim();
-  return collapsed.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+  return escapeMarkup(text.replaceAll(/\s+/g, " ").trim());
 }

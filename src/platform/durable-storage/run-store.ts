@@ -4,6 +4,7 @@
  * Does not own frames (their id reservation rides in the row) or events.
  */
 import type { RecoveryRecord } from "../../domain/run/recovery.ts";
+import type { ManagedSubagent } from "../../domain/delegation/managed-subagent.ts";
 import { isTerminal, type RunStatus } from "../../domain/run/run-status.ts";
 import type { RunCommand } from "../../protocol/thread-rpc.ts";
 import type { SqlExecutor } from "./metered-sql.ts";
@@ -16,12 +17,18 @@ export interface RunError {
   readonly message: string;
 }
 
+/** PERSISTED: the accepted create, and what it was accepted with. */
+export interface StoredRunCommand extends RunCommand {
+  /** The managed subagents of this run, whatever becomes of the stored ones; absent for none, and in older rows. */
+  readonly managed_subagents?: readonly ManagedSubagent[];
+}
+
 export interface RunRecord {
   readonly runId: string;
   readonly status: RunStatus;
   readonly graphId: string;
   /** The accepted create; its input already carries message ids, so that every start of the run writes the same. */
-  readonly command: RunCommand;
+  readonly command: StoredRunCommand;
   readonly baseCheckpointId: string | null;
   /** The head when the run ended; what `join` answers with. */
   readonly finalCheckpointId: string | null;
@@ -150,7 +157,7 @@ function toRecord(row: RunRow): RunRecord {
     runId: row.run_id,
     status: row.status as RunStatus,
     graphId: row.graph_id,
-    command: JSON.parse(row.command) as RunCommand,
+    command: JSON.parse(row.command) as StoredRunCommand,
     baseCheckpointId: row.base_checkpoint_id,
     finalCheckpointId: row.final_checkpoint_id,
     cancelRequested: row.cancel_requested === 1,

@@ -1,6 +1,7 @@
 import { env } from "cloudflare:test";
 import { getTableConfig, type SQLiteTable } from "drizzle-orm/sqlite-core";
 import { expect, it } from "vitest";
+import { subagentDefinitions } from "../../../src/platform/d1/schema/subagents.ts";
 import { runEvents, runs, threads } from "../../../src/platform/d1/schema/threads.ts";
 
 interface ColumnInfo {
@@ -17,7 +18,9 @@ async function migrated(table: string): Promise<object[]> {
 
 function described(table: SQLiteTable): object[] {
   const { columns, primaryKeys } = getTableConfig(table);
-  const key = primaryKeys[0]?.columns.map((column) => column.name) ?? [];
+  const key =
+    primaryKeys[0]?.columns.map((column) => column.name) ??
+    columns.filter((column) => column.primary).map((column) => column.name);
   return columns.map((column) => ({
     name: column.name,
     type: column.getSQLType(),
@@ -30,6 +33,7 @@ it.each([
   ["threads", threads],
   ["runs", runs],
   ["run_events", runEvents],
+  ["subagent_definitions", subagentDefinitions],
 ])("R206: the drizzle schema of %s is what the migrations made", async (name, table) => {
   expect(getTableConfig(table).name).toBe(name);
   expect(described(table)).toEqual(await migrated(name));

@@ -23,7 +23,14 @@ it("has a sample for every route and no route twice", () => {
 
 describe.each(routes)("$name", ({ spec }) => {
   const { path, init } = sample(spec.id);
-  const request = { ...init, method: spec.method.toUpperCase() };
+  const key = spec.role === "admin" ? "key-admin" : "key-alice";
+  const request = { ...init, method: spec.method.toUpperCase(), key };
+
+  if (spec.role === "admin")
+    it("refuses a key of another role, before the body is read", async () => {
+      const answer = await ask(gatewayDeps(), path, { method: request.method, body: "{", key: "key-alice" });
+      expect(await failure(answer)).toEqual([403, "forbidden"]);
+    });
 
   it(spec.open ? "answers without a key" : "refuses no key and a wrong key before anything is read", async () => {
     const threads = new FakeThreads();
@@ -52,7 +59,7 @@ describe.each(routes)("$name", ({ spec }) => {
     it("refuses broken JSON, a wrong shape, an unknown field and too much", async () => {
       const threads = new FakeThreads();
       const send = (body: BodyInit) =>
-        ask(gatewayDeps({ threads }), path, { method: request.method, body }).then((answer) => failure(answer));
+        ask(gatewayDeps({ threads }), path, { method: request.method, body, key }).then((answer) => failure(answer));
       expect(await send("{")).toEqual([400, "invalid_json"]);
       expect(await send("[]")).toEqual([422, "invalid_request"]);
       const surprise = { ...(request.json as object), surprise: 1 };

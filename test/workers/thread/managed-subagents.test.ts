@@ -1,0 +1,161 @@
+import { env } from "cloudflare:test";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Tool } from "../../../src/agent/tools/tool.ts";
+import { D1SubagentDefinitions } from "../../../src/platform/d1/subagent-definitions.ts";
+import type { ThreadRuntime } from "../../../src/durable-objects/thread-runtime.ts";
+import { createBatchBodySchema } from "../../../src/protocol/batches.ts";
+import { plainTool, succeeded } from "../../support/agent-fixture.ts";
+import { eventually } from "../../support/eventually.ts";
+import { managedDefinition, managedSubagent } from "../../support/managed.ts";
+import { startRun, withWakes } from "../../support/thread-wakes.ts";
+
+const store = new D1SubagentDefinitions(env.DB);
+const BY = { by: "root", now: 1 };
+
+/** Delegates to the managed `auditor`, after the lead's own tool held it up. */
+const SCRIPT =
+  "@ call gate {}\n@ delegate auditor :: look :: <<'CHILD'\n@ call probe {}\n@ say child spoke\nCHILD\n@ say {{result:2}}";
+
+const create = (name: string) =>
+  store.systemCreate({ name, enabled: true, definition: managedDefinition({ tools: ["probe"] }) }, BY);
+
+const clear = async () => {
+  await env.DB.exec("DELETE FROM subagent_definitions");
+};
+beforeEach(clear);
+afterEach(clear);
+
+async function answerOf(runtime: ThreadRuntime): Promise<string> {
+  const { messages } = JSON.parse(await runtime.context.graphs.renderState(undefined)) as {
+    messages: { content: string }[];
+  };
+  return messages.at(-1)!.content;
+}
+
+/** A tool that waits until the test opens it; `arrived` says that it was called. */
+function gateOf(): { tool: Tool; arrived: Promise<void>; open: () => void } {
+  const arrived = Promise.withResolvers<void>();
+  const opened = Promise.withResolvers<void>();
+  const tool = plainTool("gate", async () => {
+    arrived.resolve();
+    await opened.promise;
+    return succeeded("open");
+  });
+  return { tool, arrived: arrived.promise, open: opened.resolve };
+}
+
+const probe = plainTool("probe", () => succeeded("seen"));
+
+describe("a run's managed subagents", () => {
+  it("are those of its acceptance: a definition deleted between the lead's step and the child's start still runs", async () => {
+    await withWakes(async (thread) => {
+      await create("auditor");
+      const gate = gateOf();
+      const runtime = await thread.create({ tools: [gate.tool, probe] });
+      const { runId } = await startRun(runtime, SCRIPT);
+      const { done } = runtime.context.live.get(runId)!;
+      await gate.arrived;
+      await store.systemDelete("auditor");
+      gate.open();
+      await done;
+      expect(await answerOf(runtime)).toContain("child spoke");
+      const next = await startRun(runtime, "@ delegate auditor :: look :: say nothing\n@ say {{result:1}}");
+      await runtime.context.live.get(next.runId)!.done;
+      expect(await answerOf(runtime)).toContain("Unknown subagent type 'auditor'");
+    });
+  });
+
+  it("R7 P1 are those of its acceptance after a crash too, whatever was edited meanwhile; the next run has the edit", async () => {
+    await withWakes(async (thread) => {
+      await create("auditor");
+      const gate = gateOf();
+      const first = await thread.create({ tools: [gate.tool, probe] });
+      const { runId } = await startRun(first, SCRIPT);
+      await gate.arrived;
+      const edited = managedSubagent("auditor", { tools: [], description: "edited" });
+      await store.systemUpdate(edited, BY);
+      const reopened = plainTool("gate", () => succeeded("open"));
+      const second = await thread.wake({ tools: [reopened, probe] });
+      await second.context.live.get(runId)!.done;
+      expect(await answerOf(second)).toContain("child spoke");
+      const kept = second.context.runs.find(runId)!.command.managed_subagents;
+      expect(kept).toEqual([managedSubagent("auditor", { tools: ["probe"] })]);
+      const next = await startRun(second, "@ say hello");
+      expect(next.command.managed_subagents).toEqual([{ ...edited, version: 2 }]);
+    });
+  });
+
+  it("do not include one that was disabled or came later, and cost a row nothing where there are none", async () => {
+    await withWakes(async (thread) => {
+      await create("resting");
+      await store.systemSetEnabled("resting", false, BY);
+      const gate = gateOf();
+      const runtime = await thread.create({ tools: [gate.tool, probe] });
+      const { runId, command } = await startRun(runtime, SCRIPT);
+      expect(command).not.toHaveProperty("managed_subagents");
+      const { done } = runtime.context.live.get(runId)!;
+      await gate.arrived;
+      await create("auditor");
+      gate.open();
+      await done;
+      expect(await answerOf(runtime)).toContain("Unknown subagent type 'auditor'");
+    });
+  });
+
+  it("are left out, and the fault told, when D1 cannot be read: the run is accepted all the same", async () => {
+    await withWakes(async (thread) => {
+      await create("auditor");
+      const told: string[] = [];
+      const runtime = await thread.create({ tools: [probe] });
+      await env.DB.exec("ALTER TABLE subagent_definitions RENAME TO elsewhere");
+      try {
+        const dark = await thread.wake({ tools: [probe], report: (what) => void told.push(what) });
+        const { runId } = await startRun(dark, "@ say hello");
+        await dark.context.live.get(runId)!.done;
+        expect(dark.context.runs.find(runId)!.status).toBe("success");
+        expect(told).toContain("thread object fault");
+      } finally {
+        await env.DB.exec("ALTER TABLE elsewhere RENAME TO subagent_definitions");
+        runtime.context.close();
+      }
+    });
+  });
+
+  it("never show their prompts in the run as the API gives it", async () => {
+    await withWakes(async (thread) => {
+      await store.systemCreate(
+        { name: "auditor", enabled: true, definition: managedDefinition({ systemPrompt: "Secret prompt" }) },
+        BY,
+      );
+      const runtime = await thread.create();
+      const run = await startRun(runtime, "@ say hello");
+      const { toRun } = await import("../../../src/durable-objects/run-view.ts");
+      expect(run.command.managed_subagents).toHaveLength(1);
+      expect(JSON.stringify(toRun(run, thread.threadId))).not.toContain("Secret prompt");
+      await runtime.context.live.get(run.runId)!.done;
+    });
+  });
+});
+
+describe("a batch's managed subagent", () => {
+  it("is snapshotted at submit and stays as it was", async () => {
+    await withWakes(async (thread) => {
+      await create("auditor");
+      const runtime = await thread.create();
+      const items = [{ key: "a", prompt: "1+1" }];
+      const body = createBatchBodySchema.parse({ title: "Sums", subagent_type: "auditor", items });
+      const created = await runtime.batches.create(body, null);
+      if (!created.ok) throw new Error(created.error.message);
+      await store.systemDelete("auditor");
+      const row = await env.DB.prepare("SELECT definition FROM batch_definitions WHERE batch_id = ?1")
+        .bind(created.value.batch.batch_id)
+        .first<{ definition: string }>();
+      expect(JSON.parse(row!.definition)).toMatchObject({ name: "auditor", source: "managed", tools: ["probe"] });
+      expect(await runtime.batches.create(body, null)).toMatchObject({ ok: false, error: { code: "invalid_request" } });
+      await eventually(
+        () => runtime.batches.cancel(created.value.batch.batch_id),
+        (cancelled) => cancelled.ok,
+      );
+    });
+  });
+});
