@@ -7,6 +7,9 @@ import { z } from "zod";
 const integer = (minimum: number, maximum: number) => z.int().min(minimum).max(maximum);
 const NAME = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/);
 
+/** Each one that fails as well lets the user wait longer for the bad news. */
+const MODEL_FALLBACKS_MAX = 4;
+
 const modelSchema = z.strictObject({
   name: NAME,
   provider: z.enum(["openai", "scripted"]),
@@ -14,6 +17,32 @@ const modelSchema = z.strictObject({
   model: z.string().min(1).optional(),
   temperature: z.number().min(0).max(2).optional(),
   max_output_tokens: integer(1, 1_000_000).optional(),
+  /** Asked once each, in order, when this model has no answer. One without credentials is passed over. */
+  fallbacks: z.array(NAME).max(MODEL_FALLBACKS_MAX).default([]),
+});
+
+/** `scripted` is always there. */
+const modelsSchema = z.array(modelSchema).superRefine((models, issues) => {
+  const names = new Set(["scripted", ...models.map((model) => model.name)]);
+  for (const [index, { name, fallbacks }] of models.entries()) {
+    const wrong = fallbacks.find((each, at) => each === name || !names.has(each) || fallbacks.indexOf(each) !== at);
+    if (wrong === undefined) continue;
+    const message = `must name other models of this file, each once; '${wrong}' is none`;
+    issues.addIssue({ code: "custom", path: [index, "fallbacks"], message });
+  }
+});
+
+const llmCallSchema = z.strictObject({
+  retry_max_attempts: integer(1, 10).default(3),
+  retry_base_delay_ms: integer(1, 60_000).default(1_000),
+  retry_cap_delay_ms: integer(1, 60_000).default(8_000),
+  burst_retry_base_delay_ms: integer(1, 60_000).default(5_000),
+  circuit: z
+    .strictObject({
+      failure_threshold: integer(1, 1_000).default(5),
+      recovery_timeout_seconds: integer(1, 3_600).default(60),
+    })
+    .prefault({}),
 });
 
 const subagentDefinitionSchema = z.strictObject({
@@ -86,7 +115,8 @@ const runtimeSchema = z.strictObject({
 });
 
 export const deputyConfigSchema = z.strictObject({
-  models: z.array(modelSchema).default([{ name: "openai", provider: "openai" }]),
+  models: modelsSchema.prefault([{ name: "openai", provider: "openai" }]),
+  llm_call: llmCallSchema.prefault({}),
   subagents: subagentsSchema.prefault({}),
   subagent_runtime: subagentRuntimeSchema.prefault({}),
   subagent_batches: subagentBatchesSchema.prefault({}),

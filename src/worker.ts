@@ -8,6 +8,7 @@ import { version } from "../package.json";
 import { parseDeputyConfig } from "./config.ts";
 import { deployedGraphs } from "./agent/deployed-graphs.ts";
 import { createModelCatalog } from "./agent/models/catalog.ts";
+import { CircuitBreakers } from "./agent/models/circuit-breakers.ts";
 import { spawnProvider } from "./agent/subagents/providers/spawn.ts";
 import { operatorSummaries } from "./agent/subagents/operator-summaries.ts";
 import { SubagentService } from "./agent/subagents/subagent-service.ts";
@@ -62,7 +63,8 @@ function compose(env: Env) {
   subagents.register(spawnProvider());
   const tools = workspaceTools();
   const catalog = deployedGraphs({ config, models, tools, subagents, random: Math.random });
-  return { config, models, subagents, tools, catalog };
+  const itemCircuits = new CircuitBreakers(config.llm_call.circuit, Date.now);
+  return { config, models, subagents, tools, catalog, itemCircuits };
 }
 
 let composed: ReturnType<typeof compose> | undefined;
@@ -131,12 +133,21 @@ function grantsOf(env: Env): GrantReturn {
 }
 
 function consumerDeps(env: Env): BatchConsumerDeps {
-  const { config, models, tools, subagents } = shared(env);
+  const { config, models, tools, subagents, itemCircuits } = shared(env);
   const { lease_seconds, result_chars_max } = config.subagent_batches;
   return {
     rows: new D1BatchRepository(env.DB),
     grants: grantsOf(env),
-    runner: agentItemRunner({ models, tools, subagents, random: Math.random, now: Date.now, newId: newUuidV7 }),
+    runner: agentItemRunner({
+      models,
+      tools,
+      subagents,
+      random: Math.random,
+      now: Date.now,
+      newId: newUuidV7,
+      llmCall: config.llm_call,
+      circuits: itemCircuits,
+    }),
     timers: systemTimers,
     now: Date.now,
     newId: newUuidV7,

@@ -57,6 +57,7 @@ function buildLead(options: DeployedGraphsOptions, config: RunnableConfig, bindi
     subagents: options.subagents,
     admission: binding.admission,
     journal: binding.journal,
+    circuits: binding.circuits,
     ...(binding.batches === undefined ? {} : { batches: binding.batches }),
     ...(binding.managedSubagents === undefined ? {} : { managedSubagents: binding.managedSubagents }),
     checkpointer: binding.saver,

@@ -7,6 +7,7 @@ import type { BaseCheckpointSaver, StateSnapshot } from "@langchain/langgraph";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { ManagedSubagent } from "../domain/delegation/managed-subagent.ts";
 import type { AgentServices } from "./graph/agent-services.ts";
+import type { CircuitBreakers } from "./models/circuit-breakers.ts";
 import type { AdmissionController } from "./subagents/admission-controller.ts";
 import type { DelegationJournal } from "./subagents/delegation-journal.ts";
 import type { BatchService } from "./tools/batch-tools.ts";
@@ -26,6 +27,8 @@ export interface GraphBinding {
   readonly services: AgentServices;
   readonly admission: AdmissionController;
   readonly journal: DelegationJournal;
+  /** The object's, so that every run of the thread sees a provider failing. */
+  readonly circuits: CircuitBreakers;
   readonly batches?: BatchService;
   /** The enabled managed subagents, as the run was accepted with them. */
   readonly managedSubagents?: readonly ManagedSubagent[];

@@ -17,6 +17,7 @@ import { cancelUnanswered, REASON } from "./cancel-unanswered.ts";
 import { runConfig } from "./run-config.ts";
 import { saveRunEnd } from "./run-end.ts";
 import type { LiveRun } from "./live-runs.ts";
+import { findNewFallback } from "./new-fallback.ts";
 import { openLiveRun } from "./open-live-run.ts";
 import { FrameMapper, type StreamChunk, toLangGraphModes } from "./stream-frames.ts";
 import type { ThreadContext } from "./thread-context.ts";
@@ -91,14 +92,15 @@ export class RunDriver {
         ...(body.context ? { context: body.context } : {}),
       });
       const mapper = new FrameMapper();
-      let next: readonly string[] | undefined;
+      let last: RootCheckpoint | undefined;
       for await (const raw of chunks) {
         const chunk = toStreamChunk(raw);
-        next = nextNodesOf(chunk) ?? next;
+        last = rootCheckpointOf(chunk) ?? last;
         this.#emit(live, mapper, chunk);
       }
       // The last checkpoint says that nothing follows: there is no need to load it again.
-      return next?.length === 0 ? { kind: "success" } : await this.#outcomeOf(built, config);
+      if (last?.next.length === 0) return await this.#endOf(run, built, last.values);
+      return await this.#outcomeOf(run, built, config);
     } catch (error) {
       if (live.abort.signal.aborted) return { kind: "cancelled" };
       this.#context.onRunError(run, error);
@@ -117,11 +119,20 @@ export class RunDriver {
     }
   }
 
-  /** A stream that ended by itself is a success, unless the graph waits for an answer. */
-  async #outcomeOf(built: BuiltGraph, config: RunnableConfig): Promise<RunOutcome> {
+  /** A stream that ended by itself ended the run, unless the graph waits for an answer. */
+  async #outcomeOf(run: RunRecord, built: BuiltGraph, config: RunnableConfig): Promise<RunOutcome> {
     const state = await built.graph.getState(config);
     const interrupts = state.tasks.flatMap((task) => task.interrupts);
-    return interrupts.length === 0 ? { kind: "success" } : { kind: "waiting", interrupts: interrupts.map(toWire) };
+    if (interrupts.length > 0) return { kind: "waiting", interrupts: interrupts.map(toWire) };
+    return this.#endOf(run, built, state.values);
+  }
+
+  /** A success, unless an answer of this run stands in for a model call that failed. */
+  async #endOf(run: RunRecord, built: BuiltGraph, values: unknown): Promise<RunOutcome> {
+    const error = await findNewFallback(run, built, values);
+    if (error === undefined) return { kind: "success" };
+    this.#context.onModelFailure(run, error);
+    return { kind: "failed", error };
   }
 
   /** Before the end of a run that did not finish by itself: every call it left open gets a result (P5). */
@@ -180,10 +191,15 @@ function endedTaskOf([, mode, payload]: StreamChunk): string | undefined {
   return type === undefined || type === "task_started" || type === "task_running" ? undefined : task_id;
 }
 
-/** What the graph does after a checkpoint of its own; `undefined` for any other chunk. */
-function nextNodesOf([namespace, mode, payload]: StreamChunk): readonly string[] | undefined {
-  if (mode !== "checkpoints" || namespace.length > 0) return undefined;
-  return (payload as { readonly next: readonly string[] }).next;
+interface RootCheckpoint {
+  /** What the graph does after it. */
+  readonly next: readonly string[];
+  readonly values: unknown;
+}
+
+/** A checkpoint of the graph's own; `undefined` for any other chunk. */
+function rootCheckpointOf([namespace, mode, payload]: StreamChunk): RootCheckpoint | undefined {
+  return mode === "checkpoints" && namespace.length === 0 ? (payload as RootCheckpoint) : undefined;
 }
 
 /** With `subgraphs` off a chunk has no namespace. */

@@ -4,6 +4,7 @@
  * Built only when the object has a schema or is about to get one, so that asking an unknown thread writes nothing.
  */
 import type { GraphBinding, GraphCatalog } from "../agent/graph-catalog.ts";
+import { CircuitBreakers } from "../agent/models/circuit-breakers.ts";
 import { AdmissionController } from "../agent/subagents/admission-controller.ts";
 import type { BatchService } from "../agent/tools/batch-tools.ts";
 import type { DeputyConfig } from "../config.ts";
@@ -17,7 +18,7 @@ import { EventOutbox } from "../platform/durable-storage/event-outbox.ts";
 import { FrameLog } from "../platform/durable-storage/frame-log.ts";
 import { DurableGrantStore } from "../platform/durable-storage/grant-store.ts";
 import { MeteredSql } from "../platform/durable-storage/metered-sql.ts";
-import { type RunRecord, RunStore } from "../platform/durable-storage/run-store.ts";
+import { type RunError, type RunRecord, RunStore } from "../platform/durable-storage/run-store.ts";
 import { type ThreadRecord, ThreadStore } from "../platform/durable-storage/thread-store.ts";
 import { DurableWorkspace } from "../platform/workspace/durable-workspace.ts";
 import { StagedWorkspace } from "../platform/workspace/staged-workspace.ts";
@@ -72,6 +73,7 @@ export class ThreadContext {
   readonly saver: DurableCheckpointSaver;
   readonly admission: AdmissionController;
   readonly journal: ThreadDelegationJournal;
+  readonly circuits: CircuitBreakers;
   readonly flush: EventFlush;
   readonly live: LiveRuns;
   readonly graphs: ThreadGraphs;
@@ -107,6 +109,7 @@ export class ThreadContext {
       currentRunId: () => this.live.writingRunId(),
       now: deps.now,
     });
+    this.circuits = new CircuitBreakers(deps.config.llm_call.circuit, deps.now);
     this.graphs = new ThreadGraphs({
       catalog: deps.catalog,
       runs: this.runs,
@@ -185,6 +188,11 @@ export class ThreadContext {
     this.deps.report("run failed", { run_id: run.runId, error: describe(error) });
   }
 
+  /** Expected, so without a stack. */
+  onModelFailure(run: RunRecord, error: RunError): void {
+    this.deps.report("run failed", { run_id: run.runId, error });
+  }
+
   /** What a graph of this thread reaches. */
   #binding(): GraphBinding {
     return {
@@ -197,6 +205,7 @@ export class ThreadContext {
       },
       admission: this.admission,
       journal: this.journal,
+      circuits: this.circuits,
       batches: this.#events.batches(),
     };
   }

@@ -4,6 +4,7 @@
  */
 import { Buffer } from "node:buffer";
 import { childHooks } from "../agent/hooks/chains.ts";
+import type { CircuitBreakers } from "../agent/models/circuit-breakers.ts";
 import type { ModelCatalog } from "../agent/models/model.ts";
 import { type BatchChildOutcome, runBatchChild } from "../agent/subagents/batch-child.ts";
 import type { SubagentDefinition } from "../agent/subagents/subagent-definition.ts";
@@ -12,6 +13,7 @@ import { OUTPUTS_DIRECTORY, ScratchWorkspace } from "../agent/tools/scratch-work
 import type { Tool } from "../agent/tools/tool.ts";
 import type { ItemOutputs } from "../domain/batch/batch.ts";
 import type { BatchItemOutcome } from "../domain/batch/item-settlement.ts";
+import type { RetrySettings } from "../domain/model-errors/retry-policy.ts";
 import type { BatchItemRunner, ItemSetting, RunnableItem } from "./item-runner.ts";
 
 export interface AgentItemRunnerParts {
@@ -21,6 +23,9 @@ export interface AgentItemRunnerParts {
   readonly random: () => number;
   readonly now: () => number;
   readonly newId: () => string;
+  readonly llmCall: RetrySettings;
+  /** The isolate's: items of many threads see the same provider failing. */
+  readonly circuits: CircuitBreakers;
 }
 
 export function agentItemRunner(parts: AgentItemRunnerParts): BatchItemRunner {
@@ -31,7 +36,7 @@ async function runItem(
   parts: AgentItemRunnerParts,
   { item, setting, signal }: { item: RunnableItem; setting: ItemSetting; signal: AbortSignal },
 ): Promise<BatchItemOutcome> {
-  const { now, newId, random, models, tools } = parts;
+  const { now, newId, random, models, tools, llmCall, circuits } = parts;
   const scratch = new ScratchWorkspace({ files: setting.files, now });
   const services = { workspace: scratch, toolAttempt: () => item.attempt, newId, now };
   const taskId = `${item.batchId}:${item.ordinal}`;
@@ -41,7 +46,7 @@ async function runItem(
     prompt: item.prompt,
     models,
     tools,
-    hooks: childHooks({ services, random }),
+    hooks: childHooks({ services, random, llmCall, circuits }),
     services,
     service: parts.subagents,
     signal,

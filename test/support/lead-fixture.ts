@@ -6,6 +6,7 @@ import { MemorySaver } from "@langchain/langgraph";
 import { parseDeputyConfig, type DeputyConfigInput } from "../../src/config.ts";
 import { assembleLeadAgent, type LeadAgentOptions } from "../../src/agent/lead/assemble-lead-agent.ts";
 import { createModelCatalog } from "../../src/agent/models/catalog.ts";
+import { CircuitBreakers } from "../../src/agent/models/circuit-breakers.ts";
 import { AdmissionController } from "../../src/agent/subagents/admission-controller.ts";
 import { memoryJournal } from "../../src/agent/subagents/delegation-journal.ts";
 import { spawnProvider } from "../../src/agent/subagents/providers/spawn.ts";
@@ -75,6 +76,7 @@ export function leadFixture(options: LeadFixtureOptions = {}) {
     subagents,
     admission,
     journal: memoryJournal(),
+    circuits: new CircuitBreakers(deputy.llm_call.circuit, () => timers.now()),
     checkpointer: new MemorySaver(),
     random,
     timers,

@@ -62,8 +62,12 @@ export function modelNode(options: ModelNodeOptions) {
     if (progress === undefined) await runBefore("beforeAgent", hooks, writes, context);
     await runBefore("beforeModel", hooks, writes, context);
     const config = modelConfig(context.config, options.streamTokens);
-    const call = wrapModelCall(hooks, (request) => options.model.generate(request, config), context);
-    const answer = await call(toRequest(options.systemPrompt, writes.state(), specs));
+    const call = wrapModelCall(
+      hooks,
+      ({ model = options.model, ...request }) => model.generate(request, config),
+      context,
+    );
+    const answer = await call({ ...toRequest(options.systemPrompt, writes.state(), specs), model: options.model });
     await runAfterModel(hooks, answer, writes, context);
     writes.add({ run_progress: { run_id: context.runId ?? null, turns: turns + 1 } });
   }

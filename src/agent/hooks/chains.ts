@@ -3,8 +3,10 @@
  * outermost, `after*` run in reverse, so the limit cuts calls before the ledger records them.
  */
 import type { DelegationLimits } from "../../domain/delegation/delegation-limit.ts";
+import { type RetrySettings, toRetryPolicy } from "../../domain/model-errors/retry-policy.ts";
 import type { AgentServices } from "../graph/agent-services.ts";
 import { delegationLedger } from "./delegation-ledger.ts";
+import type { CircuitBreakers } from "../models/circuit-breakers.ts";
 import type { AgentHook } from "./hook.ts";
 import { modelErrors } from "./model-errors.ts";
 import { requestRepair } from "./request-repair.ts";
@@ -16,10 +18,12 @@ export interface ChainParts {
   readonly services: AgentServices;
   /** In [0, 1): the jitter of retries. */
   readonly random: () => number;
+  readonly llmCall: RetrySettings;
+  readonly circuits: CircuitBreakers;
 }
 
 export function childHooks(parts: ChainParts): readonly AgentHook[] {
-  return [...commonHooks(parts), systemCoalescer()];
+  return [...commonHooks(parts, "child"), systemCoalescer()];
 }
 
 /** What a lead that may delegate is held to, and told of in its requests. */
@@ -33,17 +37,25 @@ export interface LeadDelegation {
 export function leadHooks(parts: ChainParts, delegation: LeadDelegation | undefined): readonly AgentHook[] {
   const { services } = parts;
   return [
-    ...commonHooks(parts),
+    ...commonHooks(parts, "lead"),
     delegationLedger(services, delegation?.catalogue),
     systemCoalescer(),
     ...(delegation === undefined ? [] : [subagentLimit(delegation.limits)]),
   ];
 }
 
-function commonHooks({ services, random }: ChainParts): readonly AgentHook[] {
+function commonHooks(parts: ChainParts, agent: "lead" | "child"): readonly AgentHook[] {
+  const { services, random, circuits, llmCall } = parts;
   const toolErrors = toolErrorsHook({
     newId: () => services.newId(),
     discard: (toolCallId) => services.workspace.discard(toolCallId),
   });
-  return [toolErrors, requestRepair(), modelErrors({ random })];
+  const errors = modelErrors({
+    policy: toRetryPolicy(llmCall),
+    circuits,
+    random,
+    newId: () => services.newId(),
+    tellsRetries: agent === "lead",
+  });
+  return [toolErrors, requestRepair(), errors];
 }

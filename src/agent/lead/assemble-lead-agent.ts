@@ -11,7 +11,8 @@ import { renderManagedSubagents } from "../../domain/delegation/managed-renderin
 import { invariant } from "../../domain/shared/assert.ts";
 import { buildAgentGraph, type AgentGraph } from "../graph/agent-graph.ts";
 import type { AgentServices } from "../graph/agent-services.ts";
-import { childHooks, leadHooks, type LeadDelegation } from "../hooks/chains.ts";
+import { type ChainParts, childHooks, leadHooks, type LeadDelegation } from "../hooks/chains.ts";
+import type { CircuitBreakers } from "../models/circuit-breakers.ts";
 import type { ChatModel, ModelCatalog } from "../models/model.ts";
 import type { AdmissionController } from "../subagents/admission-controller.ts";
 import { filterTools } from "../subagents/child-tools.ts";
@@ -39,6 +40,8 @@ export interface LeadAgentOptions {
   readonly subagents: SubagentService;
   readonly admission: AdmissionController;
   readonly journal: DelegationJournal;
+  /** One for all agents that share a provider's fate: the thread object's. */
+  readonly circuits: CircuitBreakers;
   readonly batches?: BatchService;
   readonly checkpointer?: BaseCheckpointSaver | false;
   readonly random: () => number;
@@ -66,14 +69,14 @@ export interface LeadAgent {
 
 /** `config` is the run's: its `configurable` chooses within what the configuration allows. */
 export function assembleLeadAgent(config: RunnableConfig, options: LeadAgentOptions): LeadAgent {
-  const { deputy, models, services, random } = options;
+  const { deputy, models, services } = options;
   const run = resolveRunOptions(config, deputy);
   const model = models.find(run.modelName) ?? models.find();
   invariant(model !== undefined, "the model catalogue is empty");
   const registry = new SubagentRegistry(deputy.subagents, options.allowedSubagents ?? null, options.managedSubagents);
   const delegates = run.subagentEnabled && registry.names().length > 0;
   const tools = leadTools(options, { config, model, registry, delegates, isParallel: run.limits.maxConcurrent > 1 });
-  const hooks = leadHooks({ services, random }, delegates ? toLeadDelegation(run.limits, registry) : undefined);
+  const hooks = leadHooks(chainParts(options), delegates ? toLeadDelegation(run.limits, registry) : undefined);
   const systemPrompt = renderLeadPrompt({
     instructions: deputy.agents.lead_instructions,
     ...(delegates ? { delegation: { limits: run.limits, subagents: registry.operatorList() } } : {}),
@@ -114,6 +117,10 @@ function toLeadDelegation(limits: LeadRunOptions["limits"], registry: SubagentRe
   return { limits, catalogue: renderManagedSubagents(registry.managedList()) };
 }
 
+function chainParts({ services, random, circuits, deputy }: LeadAgentOptions): ChainParts {
+  return { services, random, circuits, llmCall: deputy.llm_call };
+}
+
 interface LeadParts {
   readonly config: RunnableConfig;
   readonly model: ChatModel;
@@ -131,13 +138,13 @@ function leadTools(options: LeadAgentOptions, parts: LeadParts): readonly Tool[]
 }
 
 function leadTaskTool(options: LeadAgentOptions, parts: LeadParts, tools: readonly Tool[]): Tool {
-  const { models, services, random, subagents, admission, journal, timers = systemTimers } = options;
+  const { models, services, subagents, admission, journal, timers = systemTimers } = options;
   return createTaskTool({
     executor: new SubagentExecutor({ service: subagents, admission, journal, timers }),
     registry: parts.registry,
     models,
     services,
-    childHooks: childHooks({ services, random }),
+    childHooks: childHooks(chainParts(options)),
     agentName: LEAD_AGENT_NAME,
     model: parts.model,
     tools,

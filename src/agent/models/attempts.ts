@@ -1,28 +1,18 @@
 /**
- * Attempts at one model turn: a failed or empty answer is tried again, with a bounded wait. Owns which failures are worth
- * another attempt and how long to wait; what a turn without an answer means is the caller's (R98).
+ * Attempts at one model turn: a failed or empty answer is tried again, with a bounded wait. Owns the loop; which
+ * failures are worth another attempt and how long to wait is `domain/model-errors`' business, what a turn without an
+ * answer means is the caller's.
  * The text of an abandoned attempt is not part of any answer: the next attempt has a message id of its own.
  */
 import type { AIMessage } from "@langchain/core/messages";
-import type { RunnableConfig } from "@langchain/core/runnables";
-import { unreachable } from "../../domain/shared/assert.ts";
-import { type ChatModel, ModelFailure, type ModelRequest } from "./model.ts";
+import { classifyModelError, type ModelErrorReason } from "../../domain/model-errors/classify-model-error.ts";
+import { attemptsFor, type RetryPolicy, retryWaitMs } from "../../domain/model-errors/retry-policy.ts";
+import { err, ok, type Result } from "../../domain/shared/result.ts";
+import { ModelFailure } from "./model.ts";
 import { type Sleep, sleepFor } from "./sleep.ts";
 
-/** The third failure in a row is rarely the last one: more attempts only hold a slot. */
-export const MODEL_ATTEMPTS = 3;
-
-export const RETRY_BASE_MS = 1_000;
-export const RETRY_CAP_MS = 8_000;
-
-/** A provider may ask for an hour; a run that holds a slot obeys a minute of it at most. */
-export const RETRY_AFTER_MAX_MS = 60_000;
-
-/** Statuses that pass by themselves, all of 5xx besides. */
-const RETRYABLE_STATUSES: ReadonlySet<number> = new Set([408, 409, 425, 429]);
-
 export interface AttemptOptions {
-  readonly attempts?: number;
+  readonly policy: RetryPolicy;
   readonly sleep?: Sleep;
   readonly random: () => number;
   /** Told before each wait; what a `llm_retry` event carries. */
@@ -32,61 +22,45 @@ export interface AttemptOptions {
 export interface ModelRetry {
   /** The attempt that failed, from 1. */
   readonly attempt: number;
+  /** How many there are in all after a failure of this kind. */
   readonly attempts: number;
   readonly waitMs: number;
+  readonly reason: ModelErrorReason;
   readonly failure: ModelFailure;
 }
 
-/** Throws the last `ModelFailure`, or at once whatever another attempt cannot change. An abort ends a wait at once. */
-export function generateWithAttempts(
-  model: ChatModel,
-  request: ModelRequest,
-  config: RunnableConfig,
-  options: AttemptOptions,
-): Promise<AIMessage> {
-  return withAttempts(() => model.generate(request, config), config.signal, options);
+/** The last failure of a turn, and what the last broken stream of any attempt had said. */
+export interface FailedTurn {
+  readonly failure: ModelFailure;
+  readonly reason: ModelErrorReason;
+  readonly partialText: string;
 }
 
-/** As `generateWithAttempts`, over whatever makes one attempt. */
+/** Throws only what is no `ModelFailure`, and the signal's reason once it is aborted; an abort ends a wait at once. */
 export async function withAttempts(
   attemptOnce: () => Promise<AIMessage>,
   signal: AbortSignal | undefined,
   options: AttemptOptions,
-): Promise<AIMessage> {
-  const { attempts = MODEL_ATTEMPTS, sleep = sleepFor } = options;
-  let previousMs = RETRY_BASE_MS;
+): Promise<Result<AIMessage, FailedTurn>> {
+  const { policy, sleep = sleepFor } = options;
+  let previousMs: number | undefined;
+  let partialText = "";
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await attemptOnce();
+      return ok(await attemptOnce());
     } catch (error) {
       signal?.throwIfAborted();
-      if (!(error instanceof ModelFailure) || attempt >= attempts || !isRetryable(error)) throw error;
-      const waitMs = retryWaitMs(error, previousMs, options.random);
-      options.onRetry?.({ attempt, attempts, waitMs, failure: error });
+      if (!(error instanceof ModelFailure)) throw error;
+      const failure = error;
+      const reason = classifyModelError(failure);
+      partialText = failure.partialText || partialText;
+      const attempts = attemptsFor(reason, failure, policy.attempts);
+      if (attempt >= attempts) return err({ failure, reason, partialText });
+      const { retryAfterMs } = failure;
+      const waitMs = retryWaitMs({ reason, retryAfterMs, previousMs, random: options.random() }, policy);
+      options.onRetry?.({ attempt, attempts, waitMs, reason, failure });
       await sleep(waitMs, signal);
       previousMs = waitMs;
     }
   }
-}
-
-export function isRetryable(failure: ModelFailure): boolean {
-  switch (failure.reason) {
-    case "empty":
-    case "truncated":
-    case "idle":
-      return true;
-    case "stream_error":
-    case "provider":
-      // Without a status there was no answer at all, or an error without a number in the stream: both pass.
-      return failure.status === undefined || failure.status >= 500 || RETRYABLE_STATUSES.has(failure.status);
-    default:
-      return unreachable(failure.reason);
-  }
-}
-
-/** Decorrelated jitter: between the base and three times the last wait, capped; a provider's wish, bounded, wins. */
-export function retryWaitMs(failure: ModelFailure, previousMs: number, random: () => number): number {
-  if (failure.retryAfterMs !== undefined) return Math.min(failure.retryAfterMs, RETRY_AFTER_MAX_MS);
-  const ceiling = Math.min(RETRY_CAP_MS, Math.max(RETRY_BASE_MS, previousMs * 3));
-  return Math.round(RETRY_BASE_MS + random() * (ceiling - RETRY_BASE_MS));
 }

@@ -43,6 +43,13 @@ export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
     models.set(model.name, model);
   }
   const names = [...models.keys()];
+  // Taken before any is given its own list: a fallback's fallbacks are not followed.
+  const plain = new Map(models);
+  for (const { name, fallbacks } of options.models) {
+    const model = models.get(name);
+    const usable = fallbacks.flatMap((each) => plain.get(each) ?? []);
+    if (model !== undefined && usable.length > 0) models.set(name, { ...model, fallbacks: usable });
+  }
   const defaultName = names[0] ?? SCRIPTED_MODEL_NAME;
   return {
     defaultName,

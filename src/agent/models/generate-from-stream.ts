@@ -8,11 +8,14 @@ import type { AIMessage, AIMessageChunk, BaseMessage } from "@langchain/core/mes
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { toAnswer } from "./model-answer.ts";
 import { ModelFailure } from "./model.ts";
+import { withPartialText } from "./partial-text.ts";
 
 /** Call options of one request, and our call ids' provider ids as they arrive. */
 export interface StreamExtras<Options> {
   readonly options?: Partial<Options>;
   readonly providerCallIds?: Readonly<Record<string, string>>;
+  /** What really broke, when the model wraps it until the reason is gone. */
+  readonly failure?: () => ModelFailure | undefined;
 }
 
 export async function generateFromStream<Options extends BaseChatModelCallOptions>(
@@ -23,7 +26,11 @@ export async function generateFromStream<Options extends BaseChatModelCallOption
 ): Promise<AIMessage> {
   const options = { ...modelConfig(config), ...extras.options } as Partial<Options>;
   let whole: AIMessageChunk | undefined;
-  for await (const chunk of await model.stream(messages, options)) whole = whole ? whole.concat(chunk) : chunk;
+  try {
+    for await (const chunk of await model.stream(messages, options)) whole = whole ? whole.concat(chunk) : chunk;
+  } catch (error) {
+    throw withPartialText(extras.failure?.() ?? error, whole?.text ?? "");
+  }
   config.signal?.throwIfAborted();
   if (!whole) throw new ModelFailure("truncated", "the answer ended before it began");
   return toAnswer({ id: whole.id ?? "", chunk: whole, providerCallIds: extras.providerCallIds ?? {} });

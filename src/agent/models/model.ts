@@ -5,6 +5,7 @@
  */
 import type { AIMessage, BaseMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
+import type { ModelErrorFacts, ModelFailureReason } from "../../domain/model-errors/classify-model-error.ts";
 
 /** A tool as a model sees it. `parameters` is a JSON Schema object. */
 export interface ToolSpec {
@@ -17,12 +18,16 @@ export interface ModelRequest {
   /** At most one system message, first; the rest obeys `assertModelRequest`. */
   readonly messages: readonly BaseMessage[];
   readonly tools: readonly ToolSpec[];
+  /** Who is to answer, on the way through the hooks; a model itself is not given it. */
+  readonly model?: ChatModel;
 }
 
 export interface ChatModel {
   /** The name in `deputy.config.ts`; what `subagent_model_name` and events carry. */
   readonly name: string;
   readonly provider: string;
+  /** Asked once each, in order, when this one has no answer. Their own fallbacks are not followed. */
+  readonly fallbacks?: readonly ChatModel[];
   /**
    * One streamed generation. Tokens reach LangGraph's `messages` stream through `config.callbacks`; `config.signal`
    * aborts the provider's request. Calls whose arguments do not parse are kept with `args: {}` and named in
@@ -32,33 +37,31 @@ export interface ChatModel {
   generate(request: ModelRequest, config: RunnableConfig): Promise<AIMessage>;
 }
 
-export type ModelFailureReason =
-  /** HTTP error status, or no connection. */
-  | "provider"
-  /** An error object inside a 200 stream. */
-  | "stream_error"
-  /** The stream ended without a finish reason. */
-  | "truncated"
-  /** No bytes for longer than `runtime.model_idle_seconds`. */
-  | "idle"
-  /** A finished answer without text and without calls. */
-  | "empty";
+export interface ModelFailureDetails {
+  readonly status?: number | undefined;
+  readonly code?: string | undefined;
+  readonly retryAfterMs?: number | undefined;
+  readonly partialText?: string | undefined;
+  readonly cause?: unknown;
+}
 
-export class ModelFailure extends Error {
+export class ModelFailure extends Error implements ModelErrorFacts {
   override readonly name = "ModelFailure";
   readonly reason: ModelFailureReason;
   readonly status: number | undefined;
+  /** The provider's own word for the error, such as `insufficient_quota`. */
+  readonly code: string | undefined;
   /** From `Retry-After`, in milliseconds, unbounded; the retry policy bounds it. */
   readonly retryAfterMs: number | undefined;
+  /** What the stream had said before it broke; "" for nothing. */
+  readonly partialText: string;
 
-  constructor(
-    reason: ModelFailureReason,
-    message: string,
-    details: { status?: number; retryAfterMs?: number; cause?: unknown } = {},
-  ) {
+  constructor(reason: ModelFailureReason, message: string, details: ModelFailureDetails = {}) {
     super(message, { cause: details.cause });
     this.reason = reason;
     this.status = details.status;
+    this.code = details.code;
+    this.partialText = details.partialText ?? "";
     this.retryAfterMs = details.retryAfterMs;
   }
 }

@@ -54,7 +54,7 @@ export class OpenAiExchange {
             if (next.done) controller.close();
             else controller.enqueue(next.value);
           } catch (error) {
-            controller.error(this.#fail(error, idle));
+            controller.error(this.#fail(error, idle, "truncated"));
           }
         },
         // The generator may not have started, and then its `finally` never runs.
@@ -80,17 +80,20 @@ export class OpenAiExchange {
     yield encode.encode("data: [DONE]\n\n");
   }
 
-  #fail(error: unknown, idle: IdleTimer): unknown {
+  /** `otherwise` is what a broken connection means: no answer at all, or one that ended in its middle. */
+  #fail(error: unknown, idle: IdleTimer, otherwise: "provider" | "truncated" = "provider"): unknown {
     if (idle.expired)
       this.failure ??= new ModelFailure("idle", `the provider was silent for ${this.#options.idleMs} ms`);
     else if (error instanceof ModelFailure) this.failure ??= error;
-    else
-      this.failure ??= new ModelFailure("provider", `no connection to the provider: ${String(error)}`, {
-        cause: error,
-      });
+    else this.failure ??= new ModelFailure(otherwise, `${BROKEN[otherwise]}: ${String(error)}`, { cause: error });
     return this.failure;
   }
 }
+
+const BROKEN = {
+  provider: "no connection to the provider",
+  truncated: "the connection broke in the middle of the answer",
+} as const;
 
 function isEventStream(response: Response): boolean {
   return response.headers.get("content-type")?.includes("text/event-stream") ?? false;

@@ -128,7 +128,15 @@ export function toStreamError(given: unknown): ModelFailure {
   const fields = isPlainObject(error) ? error : { message: error };
   const text = typeof fields.message === "string" ? fields.message : JSON.stringify(error);
   const status = [fields.status, fields.code].map(Number).find((code) => code >= 400 && code <= 599);
-  return new ModelFailure("stream_error", text.slice(0, ERROR_TEXT_CHARS_MAX), status === undefined ? {} : { status });
+  return new ModelFailure("stream_error", text.slice(0, ERROR_TEXT_CHARS_MAX), { status, code: errorCodeOf(error) });
+}
+
+/** The provider's own word for an error object: its `code`, else its `type`; numbers are statuses. */
+export function errorCodeOf(error: unknown): string | undefined {
+  if (!isPlainObject(error)) return undefined;
+  return [error.code, error.type].find(
+    (code): code is string => typeof code === "string" && /^[A-Za-z][\w.-]{0,99}$/.test(code),
+  );
 }
 
 /** Missing usage stays missing, and half a record is missing too: a zero that nobody measured is a lie (R67). */

@@ -8,7 +8,7 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import { ChatOpenAICompletions } from "@langchain/openai";
 import { generateFromStream } from "./generate-from-stream.ts";
 import type { HeaderGates } from "./header-gate.ts";
-import type { ChatModel, ModelRequest, ToolSpec } from "./model.ts";
+import { type ChatModel, ModelFailure, type ModelRequest, type ToolSpec } from "./model.ts";
 import { OpenAiExchange } from "./openai-exchange.ts";
 import { OpenAiStreamNormaliser } from "./openai-stream-normaliser.ts";
 
@@ -57,10 +57,11 @@ async function generate(
     return await generateFromStream(createAdapter(options, exchange), [...request.messages], config, {
       options: { tools: request.tools.map(toOpenAiTool) },
       providerCallIds: normaliser.providerCallIds,
+      failure: () => exchange.failure,
     });
   } catch (error) {
     config.signal?.throwIfAborted();
-    throw exchange.failure ?? error;
+    throw error instanceof ModelFailure ? error : (exchange.failure ?? error);
   }
 }
 

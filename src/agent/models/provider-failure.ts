@@ -2,7 +2,7 @@
  * An answer that is no stream as a `ModelFailure`: status, the provider's words (bounded), and how long it asks us to wait.
  */
 import { ModelFailure } from "./model.ts";
-import { toStreamError } from "./openai-stream-normaliser.ts";
+import { errorCodeOf, toStreamError } from "./openai-stream-normaliser.ts";
 import { isPlainObject, parseObject } from "./request-rules.ts";
 
 /** Error bodies are sentences; some proxies send whole pages. */
@@ -14,9 +14,11 @@ const ERROR_TEXT_CHARS_MAX = 500;
 export async function toProviderFailure(response: Response, now: number): Promise<ModelFailure> {
   const text = await readStart(response).catch(() => "");
   const retryAfterMs = readRetryAfterMs(response.headers, now);
-  return new ModelFailure("provider", `the provider answered ${response.status}: ${messageOf(text)}`, {
+  const error = parseObject(text)?.error;
+  return new ModelFailure("provider", `the provider answered ${response.status}: ${messageOf(error, text)}`, {
     status: response.status,
-    ...(retryAfterMs !== undefined && { retryAfterMs }),
+    code: errorCodeOf(error),
+    retryAfterMs,
   });
 }
 
@@ -27,8 +29,7 @@ export async function toUnstreamedFailure(response: Response): Promise<ModelFail
   return new ModelFailure("stream_error", "the provider answered 200 without an event stream");
 }
 
-function messageOf(text: string): string {
-  const error = parseObject(text)?.error;
+function messageOf(error: unknown, text: string): string {
   return isPlainObject(error) && typeof error.message === "string"
     ? error.message
     : text.slice(0, ERROR_TEXT_CHARS_MAX);

@@ -4,14 +4,12 @@
  */
 import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import { isBlank } from "../../domain/delegation/delegation-outcome.ts";
+import { ERROR_FALLBACK_KEY } from "../../domain/model-errors/fallback-answer.ts";
 import { TurnBudgetError } from "../graph/turn-budget.ts";
 import { ModelFailure } from "../models/model.ts";
 import type { SubagentResult, TextBlock } from "./provider.ts";
 
-/** Set on an answer that stands in for a failed model call. Only on the last answer does it mean anything. */
-export const ERROR_FALLBACK_KEY = "deerflow_error_fallback";
-
-/** The child ended by itself. */
+/** The child ended by itself. Only a mark on the last answer counts: an earlier one is stale (R87, R88). */
 export function toChildResult(messages: readonly BaseMessage[]): SubagentResult {
   const last = messages.findLast((message): message is AIMessage => AIMessage.isInstance(message));
   if (last?.additional_kwargs[ERROR_FALLBACK_KEY] !== true) {

@@ -26,7 +26,7 @@ export class TokenCollector {
   }
 
   /** Messages other than answers, answers without a positive total and answers seen before change nothing. */
-  record(message: BaseMessage): void {
+  record(message: BaseMessage, modelName: string = this.#modelName): void {
     if (!isAIMessage(message) || message.id === undefined || this.#records.has(message.id)) return;
     // The library types `usage_metadata` as never for a message without declared tools.
     const usage = message.usage_metadata as unknown as UsageMetadata | undefined;
@@ -38,7 +38,7 @@ export class TokenCollector {
     this.#records.set(message.id, {
       source_run_id: message.id,
       caller: this.#caller,
-      model_name: this.#modelName,
+      model_name: modelName,
       input_tokens,
       output_tokens,
       total_tokens: total,
@@ -46,14 +46,15 @@ export class TokenCollector {
     });
   }
 
-  /** Counts every answer of `model`, also one that never reaches the child's state. */
+  /** Counts every answer of `model` and of its fallbacks, also one that never reaches the child's state. */
   watch(model: ChatModel): ChatModel {
     return {
       name: model.name,
       provider: model.provider,
+      ...(model.fallbacks === undefined ? {} : { fallbacks: model.fallbacks.map((each) => this.watch(each)) }),
       generate: async (request, config) => {
         const answer = await model.generate(request, config);
-        this.record(answer);
+        this.record(answer, model.name);
         return answer;
       },
     };

@@ -3,14 +3,17 @@ import { join } from "node:path";
 import { type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { Bash } from "just-bash";
 import { expect, it } from "vitest";
-import { generateWithAttempts } from "../../../src/agent/models/attempts.ts";
+import { withAttempts } from "../../../src/agent/models/attempts.ts";
 import { createScriptedModel } from "../../../src/agent/models/scripted.ts";
+import { parseDeputyConfig } from "../../../src/config.ts";
+import { toRetryPolicy } from "../../../src/domain/model-errors/retry-policy.ts";
 
 const source = readFileSync(join(import.meta.dirname, "../../../docs/scripted-model.md"), "utf8");
 const examples = [...source.matchAll(/```text\n([\s\S]*?)```/g)].map((match) => match[1] ?? "");
 
 let ids = 0;
 const waited: number[] = [];
+const policy = toRetryPolicy(parseDeputyConfig({}).llm_call);
 const sleep = (ms: number) => Promise.resolve(void waited.push(ms));
 const model = createScriptedModel({ newId: () => `m-${(ids += 1)}`, random: Math.random, modelIdleMs: 20, sleep });
 
@@ -18,7 +21,10 @@ const model = createScriptedModel({ newId: () => `m-${(ids += 1)}`, random: Math
 async function run(prompt: string): Promise<string> {
   const messages: BaseMessage[] = [new HumanMessage({ id: `h-${(ids += 1)}`, content: prompt })];
   for (;;) {
-    const answer = await generateWithAttempts(model, { messages, tools: [] }, {}, { sleep, random: () => 0 });
+    const attempt = () => model.generate({ messages, tools: [] }, {});
+    const turn = await withAttempts(attempt, undefined, { policy, sleep, random: () => 0 });
+    if (!turn.ok) throw turn.error.failure;
+    const answer = turn.value;
     messages.push(answer);
     if (!answer.tool_calls?.length) return answer.text;
     for (const call of answer.tool_calls) {

@@ -3,6 +3,7 @@ import { MemorySaver } from "@langchain/langgraph";
 import { expect, test } from "vitest";
 import { parseDeputyConfig } from "../../../src/config.ts";
 import { childHooks } from "../../../src/agent/hooks/chains.ts";
+import { CircuitBreakers } from "../../../src/agent/models/circuit-breakers.ts";
 import { runBatchChild, type BatchChild } from "../../../src/agent/subagents/batch-child.ts";
 import { spawnProvider } from "../../../src/agent/subagents/providers/spawn.ts";
 import { SubagentRegistry } from "../../../src/agent/subagents/registry.ts";
@@ -30,7 +31,12 @@ function item(reply: Reply, more: Partial<BatchChild> = {}) {
     prompt: "count",
     models: catalogOf(model),
     tools: ["look", "task", "batch_task"].map((name) => plainTool(name, () => succeeded("seen"))),
-    hooks: childHooks({ services, random: () => 0 }),
+    hooks: childHooks({
+      services,
+      random: () => 0,
+      llmCall: parseDeputyConfig({}).llm_call,
+      circuits: new CircuitBreakers(parseDeputyConfig({}).llm_call.circuit, () => timers.now()),
+    }),
     services,
     service,
     signal: new AbortController().signal,
