@@ -131,6 +131,18 @@ describe("managed definitions in model requests", () => {
     );
   });
 
+  test("R8 a run that may not delegate is told of none", async () => {
+    const model = new ReplyModel(() => textAnswer("alone"));
+    const managedSubagents = [managedSubagent("Marker-name", EVIL)];
+    const input = { messages: [new HumanMessage({ id: "h1", content: "go" })] };
+    for (const off of [{ configurable: { subagent_enabled: false } }, { allowedSubagents: ["bash"] }]) {
+      const lead = leadFixture({ models: catalogOf(model), managedSubagents, ...off });
+      await lead.graph.invoke(input, lead.config);
+    }
+    expect(model.requests).toHaveLength(2);
+    expect(JSON.stringify(model.requests)).not.toContain("Marker");
+  });
+
   test("an operator's text stands where it stood: in System and in the tool", async () => {
     const deputy = {
       subagents: { custom_agents: { "Marker-name": { description: "Operator-line", system_prompt: "Operator-role" } } },

@@ -33,7 +33,17 @@ function entry(method: string, path: string): Entry | undefined {
 
 it("names its shapes as components, once", () => {
   const names = Object.keys(document.components.schemas ?? {});
-  for (const name of ["Assistant", "Batch", "BatchItem", "Error", "Run", "RunEvent", "Thread", "ThreadState"]) {
+  for (const name of [
+    "Assistant",
+    "Batch",
+    "BatchItem",
+    "Error",
+    "ManagedSubagent",
+    "Run",
+    "RunEvent",
+    "Thread",
+    "ThreadState",
+  ]) {
     expect(names).toContain(name);
   }
 });
@@ -159,6 +169,8 @@ it.each([
   ["putFile", 201],
   ["createBatch", 201],
   ["getBatch", 404],
+  ["listSubagents", 200],
+  ["getSubagent", 200],
 ] as const)("a real answer of %s (%i) is valid by the document, and spoilt it is not", async (id, status) => {
   const key = { owner: "alice", thread_id: "t" };
   const event = {

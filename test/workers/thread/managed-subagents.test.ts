@@ -14,7 +14,7 @@ const BY = { by: "root", now: 1 };
 
 /** Delegates to the managed `auditor`, after the lead's own tool held it up. */
 const SCRIPT =
-  "@ call gate {}\n@ delegate auditor :: look :: <<'CHILD'\n@ call probe {}\n@ say child spoke\nCHILD\n@ say {{result:2}}";
+  "@ call gate {}\n@ delegate auditor :: look :: <<'CHILD'\n@ call probe {}\n@ say child saw {{result:1}}\nCHILD\n@ say {{result:2}}";
 
 const create = (name: string) =>
   store.systemCreate({ name, enabled: true, definition: managedDefinition({ tools: ["probe"] }) }, BY);
@@ -58,7 +58,7 @@ describe("a run's managed subagents", () => {
       await store.systemDelete("auditor");
       gate.open();
       await done;
-      expect(await answerOf(runtime)).toContain("child spoke");
+      expect(await answerOf(runtime)).toContain("child saw seen");
       const next = await startRun(runtime, "@ delegate auditor :: look :: say nothing\n@ say {{result:1}}");
       await runtime.context.live.get(next.runId)!.done;
       expect(await answerOf(runtime)).toContain("Unknown subagent type 'auditor'");
@@ -77,7 +77,7 @@ describe("a run's managed subagents", () => {
       const reopened = plainTool("gate", () => succeeded("open"));
       const second = await thread.wake({ tools: [reopened, probe] });
       await second.context.live.get(runId)!.done;
-      expect(await answerOf(second)).toContain("child spoke");
+      expect(await answerOf(second)).toContain("child saw seen");
       const kept = second.context.runs.find(runId)!.command.managed_subagents;
       expect(kept).toEqual([managedSubagent("auditor", { tools: ["probe"] })]);
       const next = await startRun(second, "@ say hello");
@@ -134,6 +134,29 @@ describe("a run's managed subagents", () => {
       expect(JSON.stringify(toRun(run, thread.threadId))).not.toContain("Secret prompt");
       await runtime.context.live.get(run.runId)!.done;
     });
+  });
+});
+
+it("P8: the largest run with the largest store of definitions fits in one row of 2 MB", async () => {
+  await withWakes(async (thread) => {
+    // Two of them are just under the bound of the store; the input is just under the bound of a command.
+    const systemPrompt = "x".repeat(99_000);
+    for (const name of ["a", "b", "c"]) {
+      const created = await store.systemCreate(
+        { name, enabled: true, definition: managedDefinition({ systemPrompt }) },
+        BY,
+      );
+      expect(created.ok).toBe(true);
+    }
+    const runtime = await thread.create();
+    const { runId } = await startRun(runtime, `@ say hello\n\n${"y".repeat(1_490_000)}`);
+    const [row] = thread.storage.sql
+      .exec<{ bytes: number }>("SELECT octet_length(command) AS bytes FROM runs WHERE run_id = ?", runId)
+      .toArray();
+    expect(row!.bytes).toBeGreaterThan(1_780_000);
+    expect(row!.bytes).toBeLessThan(1_900_000);
+    runtime.context.live.get(runId)!.abort.abort();
+    await runtime.context.live.get(runId)!.done;
   });
 });
 
