@@ -8,9 +8,11 @@ import { boundText } from "../../domain/delegation/bounded-text.ts";
 import { isBlank, type DelegationOutcome } from "../../domain/delegation/delegation-outcome.ts";
 import { toDelegationKwargs } from "../../domain/delegation/delegation-result.ts";
 import { isResultCut, toDelegationText } from "../../domain/delegation/delegation-text.ts";
+import { renderManagedSubagents } from "../../domain/delegation/managed-rendering.ts";
 import { STEP_CHARS_MAX } from "../../domain/delegation/subagent-steps.ts";
 import type { TaskEvent } from "../../domain/delegation/task-events.ts";
 import type { AgentServices } from "../graph/agent-services.ts";
+import { subagentCatalogue } from "../hooks/delegation-ledger.ts";
 import type { AgentHook } from "../hooks/hook.ts";
 import { mustEscape } from "../hooks/tool-errors.ts";
 import type { ChatModel, ModelCatalog } from "../models/model.ts";
@@ -121,13 +123,20 @@ function childAgent(binding: TaskToolBinding, definition: SubagentDefinition, mo
   const tools = selected.filter((tool) => tool !== own);
   const depthMax = depthMaxOf(binding, definition);
   const nested = createTaskTool({ ...binding, agentName: definition.name, model, tools, depthMax });
+  const delegates = tools.length < selected.length;
   return {
     name: definition.name,
-    ...childPersona(definition, binding.childHooks),
+    ...childPersona(definition, delegates ? delegatingHooks(binding) : binding.childHooks),
     model,
-    tools: tools.length === selected.length ? tools : [...tools, nested],
+    tools: delegates ? [...tools, nested] : tools,
     maxTurns: definition.maxTurns,
   };
+}
+
+/** What the tool's description may not say, the request does, for a child as for the lead. */
+function delegatingHooks({ registry, childHooks }: TaskToolBinding): readonly AgentHook[] {
+  const catalogue = renderManagedSubagents(registry.managedList());
+  return catalogue === "" ? childHooks : [subagentCatalogue(catalogue), ...childHooks];
 }
 
 /** Absolute: a definition can only narrow what its parents left. */

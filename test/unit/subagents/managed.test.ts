@@ -131,6 +131,24 @@ describe("managed definitions in model requests", () => {
     );
   });
 
+  test("R10 R173 a child that may delegate is told of them as the lead is; one that may not is not", async () => {
+    const model = new ReplyModel((request) => {
+      if (promptOf(request) !== "go") return textAnswer("done");
+      const calls = ["boss", "worker"].map((type) => ({ id: `call_${type}`, prompt: type, type }));
+      return resultsIn(request).length === 0 ? taskCalls(...calls) : textAnswer("done");
+    });
+    const boss = managedSubagent("boss", { tools: ["task"], disallowedTools: [] });
+    const managedSubagents = [managedSubagent("Marker-name", EVIL), boss, managedSubagent("worker")];
+    const lead = leadFixture({ models: catalogOf(model), managedSubagents });
+    const input = { messages: [new HumanMessage({ id: "h1", content: "go" })] };
+    await lead.graph.invoke(input, { ...lead.config, recursionLimit: 50 });
+    const asked = (prompt: string) => model.requests.find((request) => promptOf(request) === prompt)!;
+    expect(asked("boss").messages.map((message) => message.getType())).toEqual(["system", "human", "human", "human"]);
+    expect(asked("boss").messages.filter((message) => message.text.includes("- Marker-name: "))).toHaveLength(1);
+    expect(JSON.stringify([systemTextOf(asked("boss")), asked("boss").tools])).not.toContain("Marker");
+    expect(JSON.stringify(asked("worker"))).not.toContain("Marker");
+  });
+
   test("R8 a run that may not delegate is told of none", async () => {
     const model = new ReplyModel(() => textAnswer("alone"));
     const managedSubagents = [managedSubagent("Marker-name", EVIL)];
