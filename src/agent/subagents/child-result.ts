@@ -24,9 +24,15 @@ export function toChildResult(messages: readonly BaseMessage[]): SubagentResult 
 /** The child was ended by a throw. An empty answer is no error: what it said before decides (R98). */
 export function toStoppedResult(messages: readonly BaseMessage[], error: unknown): SubagentResult {
   const output = lastText(messages);
-  if (error instanceof TurnBudgetError) return { output, stopReason: "max-turns" };
+  if (error instanceof TurnBudgetError) return toCappedResult(messages, output);
   if (error instanceof ModelFailure && error.reason === "empty") return { output, stopReason: "completed" };
   return { output, stopReason: "error", diagnostic: error instanceof Error ? error.message : String(error) };
+}
+
+/** A child whose last model call failed has failed, whatever ended it. */
+function toCappedResult(messages: readonly BaseMessage[], output: readonly TextBlock[]): SubagentResult {
+  const result = toChildResult(messages);
+  return result.stopReason === "error" ? result : { output, stopReason: "max-turns" };
 }
 
 function lastText(messages: readonly BaseMessage[]): readonly TextBlock[] {

@@ -25,17 +25,32 @@ describe("deputy.config.ts", () => {
     });
     expect(config.subagent_batches).toMatchObject({ lease_seconds: 120, max_items: 5_000, max_attempts: 3 });
     expect(config.subagents).toMatchObject({ timeout_seconds: 1_800, max_total_per_run: 6 });
+    expect(config.llm_call).toEqual({
+      retry_max_attempts: 3,
+      retry_base_delay_ms: 1_000,
+      retry_cap_delay_ms: 8_000,
+      burst_retry_base_delay_ms: 5_000,
+      circuit: { failure_threshold: 5, recovery_timeout_seconds: 60 },
+    });
     expect(config.runtime).toMatchObject({ keep_alive_seconds: 30, lead_max_turns: 100, frames_ttl_seconds: 3_600 });
   });
 
   it("accepts the file that ships", () => {
-    expect(parseDeputyConfig(configuration).models).toEqual([{ name: "openai", provider: "openai" }]);
+    expect(parseDeputyConfig(configuration).models).toEqual([{ name: "openai", provider: "openai", fallbacks: [] }]);
   });
 
   it.each([
     [{ subagent_runtime: { max_running: 65 } }, ["subagent_runtime.max_running", "<=64", "got 65"]],
     [{ subagent_runtime: { max_running: true } }, ["subagent_runtime.max_running", "got true"]],
     [{ subagent_batches: { lease_seconds: 1 } }, ["subagent_batches.lease_seconds", ">=2", "got 1"]],
+    [{ llm_call: { retry_max_attempts: 11 } }, ["llm_call.retry_max_attempts", "<=10", "got 11"]],
+    [{ llm_call: { circuit: { failure_threshold: 0 } } }, ["llm_call.circuit.failure_threshold", ">=1", "got 0"]],
+    [{ models: [{ name: "a", provider: "openai", fallbacks: ["b"] }] }, ["models.0.fallbacks", "'b' is none"]],
+    [{ models: [{ name: "a", provider: "openai", fallbacks: ["a"] }] }, ["models.0.fallbacks", "'a' is none"]],
+    [
+      { models: [{ name: "a", provider: "openai", fallbacks: ["scripted", "scripted"] }] },
+      ["models.0.fallbacks", "each once"],
+    ],
     [{ runtime: { keep_alive_seconds: 31 } }, ["runtime.keep_alive_seconds", "<=30", "got 31"]],
     [{ subagents: { max_total_per_run: 0 } }, ["subagents.max_total_per_run", ">=1", "got 0"]],
     [

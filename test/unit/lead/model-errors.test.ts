@@ -7,7 +7,8 @@ import { createModelCatalog } from "../../../src/agent/models/catalog.ts";
 import { CircuitBreakers } from "../../../src/agent/models/circuit-breakers.ts";
 import { ModelFailure } from "../../../src/agent/models/model.ts";
 import { makeLeadAgent } from "../../../src/agent/lead/assemble-lead-agent.ts";
-import { toChildResult } from "../../../src/agent/subagents/child-result.ts";
+import { TurnBudgetError } from "../../../src/agent/graph/turn-budget.ts";
+import { toChildResult, toStoppedResult } from "../../../src/agent/subagents/child-result.ts";
 import type { ThreadState } from "../../../src/agent/thread-state/thread-state.ts";
 import { countedIds } from "../../support/agent-fixture.ts";
 import { leadFixture } from "../../support/lead-fixture.ts";
@@ -184,6 +185,13 @@ describe("a child whose provider fails", () => {
     ],
   ])("%s is no failure", (_what, messages, text) => {
     expect(toChildResult(messages)).toEqual({ stopReason: "completed", output: [{ type: "text", text }] });
+  });
+
+  test("R87 a mark on the last message wins over a spent turn budget; an older one does not", () => {
+    const spent = new TurnBudgetError("child", 3);
+    expect(toStoppedResult([marked("a", "no provider")], spent)).toMatchObject({ stopReason: "error" });
+    const later = new AIMessage({ id: "b", content: "half" });
+    expect(toStoppedResult([marked("a", "no provider"), later], spent)).toMatchObject({ stopReason: "max-turns" });
   });
 
   test("R87 its error is the marked text, else the detail; what it had said before stays partial", () => {

@@ -42,6 +42,27 @@ describe("the default model", () => {
   });
 });
 
+describe("fallback models", () => {
+  const models = [
+    { ...openai, fallbacks: ["second", "scripted"] },
+    { ...openai, name: "second", fallbacks: ["gpt"] },
+  ];
+
+  it("are those of the model itself, in order, without lists of their own", () => {
+    const found = catalogOf(models, { openaiApiKey: "k" }).find("gpt");
+    expect(found?.fallbacks?.map((model) => [model.name, model.fallbacks])).toEqual([
+      ["second", undefined],
+      ["scripted", undefined],
+    ]);
+  });
+
+  it("without credentials are passed over", () => {
+    const demo = { name: "demo", provider: "scripted", fallbacks: ["gpt", "scripted"] };
+    const catalog = catalogOf([openai, demo], {});
+    expect(catalog.find("demo")?.fallbacks?.map((model) => model.name)).toEqual(["scripted"]);
+  });
+});
+
 it.each([[[openai, openai]], [[{ ...openai, name: "inherit" }]], [[{ ...openai, name: "scripted" }]]])(
   "refuses a name used twice or reserved at start: %j",
   (models) => {

@@ -60,6 +60,17 @@ describe("an error status", () => {
   });
 
   it.each([
+    [{ message: "m", code: "insufficient_quota", type: "x" }, "insufficient_quota"],
+    [{ message: "m", code: 429, type: "rate_limit_error" }, "rate_limit_error"],
+    [{ message: "m", code: null, type: null }, undefined],
+    [{ message: "m", code: "not a word" }, undefined],
+  ])("keeps the provider's own word for it: %j", async (error, code) => {
+    expect((await failureOf(() => Response.json({ error }, { status: 429 }))).code).toBe(code);
+    const body = `data: ${JSON.stringify({ error })}\n\n`;
+    expect((await failureOf(() => streaming(body))).code).toBe(code);
+  });
+
+  it.each([
     [{ "retry-after": "3" }, 3_000],
     [{ "retry-after-ms": "250", "retry-after": "3" }, 250],
     [{ "retry-after": "Thu, 01 Jan 2026 00:00:09 GMT" }, 9_000],
@@ -82,6 +93,25 @@ it("a whole answer stays one when the connection breaks behind its finish reason
     },
   });
   expect((await modelOver(() => streaming(body)).generate(request, {})).text).toBe("done");
+});
+
+it("a connection that breaks in the middle of an answer is a broken stream, and what it had said is kept", async () => {
+  const frames = [text("one "), text("two")];
+  const body = new ReadableStream<Uint8Array>({
+    pull: (controller) => {
+      const frame = frames.shift();
+      if (frame === undefined) controller.error(new Error("reset"));
+      else controller.enqueue(encode.encode(frame));
+    },
+  });
+  const failure = await failureOf(() => streaming(body));
+  expect(failure).toMatchObject({ reason: "truncated", status: undefined, partialText: "one two" });
+  expect(failure.message).toContain("in the middle of the answer");
+});
+
+it("keeps the beginning of a long broken answer only (P8)", async () => {
+  const failure = await failureOf(() => streaming(text("x".repeat(5_000))));
+  expect([failure.reason, failure.partialText.length]).toEqual(["truncated", 1_000]);
 });
 
 it("a slow consumer is not taken for a silent provider", async () => {
