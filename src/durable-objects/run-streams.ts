@@ -11,6 +11,13 @@ import type { ThreadContext } from "./thread-context.ts";
 /** How often a waiting `join` shows that it is alive: a newline, which JSON ignores. */
 const JOIN_HEARTBEAT_MS = 5_000;
 
+/**
+ * A compressor on the way keeps a newline back until more comes: the client would see no sign of life, and a write to a
+ * client that left would never fail, which is how its leaving is noticed. `identity` holds off the runtime's own
+ * compression, `no-transform` that of an edge.
+ */
+const UNCOMPRESSED = { "content-encoding": "identity", "cache-control": "no-store, no-transform" } as const;
+
 const encoder = new TextEncoder();
 
 export interface StreamRequest {
@@ -66,7 +73,9 @@ export class RunStreams {
       },
       { highWaterMark: 0 },
     );
-    return new Response(body, { headers: { ...this.#locations(run), "content-type": "application/json" } });
+    return new Response(body, {
+      headers: { ...this.#locations(run), ...UNCOMPRESSED, "content-type": "application/json" },
+    });
   }
 
   async #finalValues(runId: string): Promise<string> {

@@ -125,6 +125,39 @@ describe("a stream whose socket is cut", () => {
   });
 });
 
+describe("a client that waits for values", () => {
+  it.each(["wait", "join"] as const)(
+    "that accepts compression and leaves is noticed at the heartbeat, and its run is cancelled as it asked: %s",
+    async (how) => {
+      const { thread_id: threadId } = await deputy.json<{ thread_id: string }>("POST", "/threads", {});
+      const run = { assistant_id: LEAD, ...human("@ delay 1000\n@ say " + "word ".repeat(60)) };
+      const path = `/threads/${threadId}/runs`;
+      const started = how === "join" ? await deputy.json<{ run_id: string }>("POST", path, run) : undefined;
+      const leaving = new AbortController();
+      const asked = {
+        headers: { "content-type": "application/json", "accept-encoding": "gzip, deflate, br" },
+        signal: leaving.signal,
+      };
+      const response = started
+        ? await fetch(`${deputy.url}${path}/${started.run_id}/join?cancel_on_disconnect=1`, asked)
+        : await fetch(`${deputy.url}${path}/wait`, {
+            ...asked,
+            method: "POST",
+            body: JSON.stringify({ ...run, on_disconnect: "cancel" }),
+          });
+      const beat = await response.body!.getReader().read();
+      expect(new TextDecoder().decode(beat.value)).toBe("\n");
+      leaving.abort();
+      const [ended] = await eventually(
+        () => deputy.json<{ status: string }[]>("GET", path),
+        ([seen]) => seen!.status !== "running",
+        30_000,
+      );
+      expect(ended!.status).toBe("interrupted");
+    },
+  );
+});
+
 describe("a quiet stream", () => {
   it("carries a heartbeat comment every 15 s, so that a client can tell silence from a dead socket", async () => {
     const { thread_id: threadId } = await deputy.json<{ thread_id: string }>("POST", "/threads", {});
