@@ -62,12 +62,16 @@ export class BatchInspection {
     this.#ports.offers.offerAll();
   }
 
-  /** Rows without a window: acknowledge what ended, remove a dead load, drive what runs from its first ordinal on. */
+  /**
+   * Rows without a window: acknowledge what ended, remove a dead load, drive what runs from its first ordinal on. Leases
+   * of offers that nobody remembers must be over first: no offer would look for them again. The cron asks until then.
+   */
   async adopt(batchId: string): Promise<void> {
     const { repository, windows } = this.#ports;
     const batch = await this.status(batchId);
     if (batch === undefined) return repository.systemDiscardLoading(batchId);
     if (batch.status !== "running") return repository.systemForget(batchId);
+    if ((await repository.systemReclaim(batchId, this.#ports.now())) > 0) return;
     if (windows.load(batchId) !== undefined) return;
     const { totalItems: total, maxLiveItems: maxLive, maxRunningItems: maxRunning } = batch;
     this.#ports.offers.save({ v: 1, batchId, phase: "running", window: openWindow({ total, maxLive, maxRunning }) });

@@ -20,6 +20,7 @@ export class BatchPump {
   readonly #intake: BatchIntake;
   readonly #offers: BatchOffers;
   readonly #inspection: BatchInspection;
+  readonly #submitting = new Set<Promise<unknown>>();
 
   constructor(ports: BatchPumpPorts) {
     this.#ports = ports;
@@ -31,6 +32,16 @@ export class BatchPump {
 
   /** `null` as the key: every call is a new batch. */
   async submit(draft: BatchDraft, submissionKey: string | null): Promise<Result<TakenBatch, BatchRefusal>> {
+    const submitting = this.#submit(draft, submissionKey);
+    this.#submitting.add(submitting);
+    try {
+      return await submitting;
+    } finally {
+      this.#submitting.delete(submitting);
+    }
+  }
+
+  async #submit(draft: BatchDraft, submissionKey: string | null): Promise<Result<TakenBatch, BatchRefusal>> {
     const taken = await this.#intake.take(draft, submissionKey);
     if (taken.ok) {
       this.#inspection.start(taken.value.batch);
@@ -54,9 +65,14 @@ export class BatchPump {
     return batch;
   }
 
-  /** Before the thread is deleted: nothing of it goes on running. A load under way is found by the cron. */
+  /**
+   * Before the thread is deleted: nothing of it goes on running, a load under way included, and no key remembers a batch:
+   * a later thread of this id is another one. The caller lets nothing new in.
+   */
   async cancelAll(): Promise<void> {
+    while (this.#submitting.size > 0) await Promise.allSettled(this.#submitting);
     for (const batchId of this.#ports.windows.all()) await this.cancel(batchId);
+    await this.#ports.repository.forgetSubmissions(this.#ports.owner, this.#ports.threadId);
   }
 
   /** A consumer is done with its grant. Repeats and unknown grants change nothing. */

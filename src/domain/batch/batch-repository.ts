@@ -133,6 +133,8 @@ export interface BatchRepository extends BatchReader, BatchWorkRows {
   findSubmission(submission: SubmissionRef): Promise<Result<BatchView | undefined, SubmissionConflict>>;
   /** The same key and body return the stored batch, another body a conflict (B9). Leftovers of a dead load are replaced. */
   submit(submission: BatchSubmission): Promise<Result<{ batch: BatchView; created: boolean }, SubmissionConflict>>;
+  /** The thread is being deleted: its keys may name other batches afterwards. */
+  forgetSubmissions(owner: string, threadId: string): Promise<void>;
   /** Removes a load that will not finish. A batch that is not loading is left alone. */
   systemDiscardLoading(batchId: string): Promise<void>;
   /** Atomic (B4). Gives the batch as it is then; one that already ended is left alone (B5). */
@@ -144,6 +146,11 @@ export interface BatchRepository extends BatchReader, BatchWorkRows {
   systemInspect(batchId: string, ranges: readonly RangeQuery[]): Promise<Inspection>;
   /** Spends the attempt of every item of a range that an expired lease still holds. Gives how many items moved. */
   systemExpire(batchId: string, range: RangeQuery, now: number): Promise<number>;
+  /**
+   * For a batch whose offers are not known any more: spends the attempt of every item that an expired lease holds. Gives
+   * how many items a live lease holds. Walks the batch.
+   */
+  systemReclaim(batchId: string, now: number): Promise<number>;
   /** The owner's thread has recorded the end of the batch. */
   systemForget(batchId: string): Promise<void>;
   /** Batches not acknowledged as ended whose rows have not moved since `before`, by id. */

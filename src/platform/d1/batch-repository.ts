@@ -41,6 +41,10 @@ export class D1BatchRepository implements BatchRepository {
     return this.#submit.submit(submission);
   }
 
+  forgetSubmissions(owner: string, threadId: string): Promise<void> {
+    return this.#submit.forget(owner, threadId);
+  }
+
   systemDiscardLoading(batchId: string): Promise<void> {
     return this.#submit.discard(batchId);
   }
@@ -75,6 +79,10 @@ export class D1BatchRepository implements BatchRepository {
 
   systemExpire(batchId: string, range: RangeQuery, now: number): Promise<number> {
     return this.#sweep.expire(batchId, range, now);
+  }
+
+  systemReclaim(batchId: string, now: number): Promise<number> {
+    return this.#sweep.reclaim(batchId, now);
   }
 
   systemForget(batchId: string): Promise<void> {

@@ -76,6 +76,13 @@ export class BatchSubmit {
     await this.#db.batch(DISCARD.map((sql) => this.#db.prepare(sql).bind(batchId)));
   }
 
+  async forget(owner: string, threadId: string): Promise<void> {
+    await this.#db
+      .prepare("DELETE FROM batch_submissions WHERE owner = ?1 AND thread_id = ?2")
+      .bind(owner, threadId)
+      .run();
+  }
+
   async #stored({ owner, threadId, submissionKey }: SubmissionRef): Promise<StoredSubmission | undefined> {
     const { results } = await this.#db
       .prepare(

@@ -44,6 +44,12 @@ const FIND_EXPIRED = `
     ON i.batch_id = ?1 AND i.ordinal >= ?3 AND i.ordinal < ?4 AND i.lease_token = l.lease_token
   WHERE l.batch_id = ?1 AND l.grant_id = ?2 AND l.expires_at <= ?5 AND b.batch_id = ?1`;
 
+const FIND_LEASED = `
+  SELECT i.ordinal, i.attempts, b.max_attempts, i.lease_token, coalesce(l.expires_at, 0) AS expires_at
+  FROM batches b CROSS JOIN batch_items i ON i.batch_id = b.batch_id
+    LEFT JOIN leases l ON l.batch_id = i.batch_id AND l.lease_token = i.lease_token
+  WHERE b.batch_id = ?1 AND i.status = 'leased'`;
+
 const LIST_STALE = `
   SELECT l.batch_id, l.owner, l.thread_id FROM live_batches l LEFT JOIN batches b ON b.batch_id = l.batch_id
   WHERE l.batch_id > ?2 AND coalesce(b.updated_at, l.created_at) < ?1
@@ -101,9 +107,24 @@ export class BatchSweep {
       .prepare(FIND_EXPIRED)
       .bind(batchId, range.grantId, range.from, range.to, now)
       .all<ExpiredRow>();
-    const token = results[0]?.lease_token;
+    return this.#spend(batchId, results, now);
+  }
+
+  async reclaim(batchId: string, now: number): Promise<number> {
+    const { results } = await this.#db.prepare(FIND_LEASED).bind(batchId).all<ExpiredRow & { expires_at: number }>();
+    const [dead, live] = [
+      results.filter((row) => row.expires_at <= now),
+      results.filter((row) => row.expires_at > now),
+    ];
+    for (const items of Map.groupBy(dead, (row) => row.lease_token).values()) await this.#spend(batchId, items, now);
+    return live.length;
+  }
+
+  /** Items of one lease. */
+  async #spend(batchId: string, items: readonly ExpiredRow[], now: number): Promise<number> {
+    const token = items[0]?.lease_token;
     if (token === undefined) return 0;
-    const settlements = results.map((row) =>
+    const settlements = items.map((row) =>
       decideExpiry({ ordinal: row.ordinal, attempts: row.attempts, maxAttempts: row.max_attempts }),
     );
     return (await settleItems(this.#db, { batchId, token }, settlements, now)).applied;

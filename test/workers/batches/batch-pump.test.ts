@@ -339,6 +339,26 @@ describe("cancel and poke", () => {
       expect(thread.ended).toHaveLength(2);
     }));
 
+  it("P1: a submit still under way when its thread is deleted leaves no batch running", () =>
+    inFreshObject(async (storage) => {
+      const thread = new BatchThread(storage);
+      const submitting = thread.submit(5, {}, "key");
+      await thread.pump.cancelAll();
+      const { batchId } = await submitting;
+      expect(await thread.pump.status(batchId)).toMatchObject({ status: "cancelled" });
+      expect(await liveRows(batchId)).toBe(0);
+    }));
+
+  it("B9: the keys of a deleted thread do not answer for a later thread of its id", () =>
+    inFreshObject(async (storage) => {
+      const thread = new BatchThread(storage);
+      const { batchId } = await thread.submit(2, {}, "key");
+      await thread.pump.cancelAll();
+      const later = await thread.submit(2, {}, "key");
+      expect(later.batchId).not.toBe(batchId);
+      expect(await thread.finish(later.batchId)).toMatchObject({ counts: { completed: 2 } });
+    }));
+
   it("P7: another thread's or owner's batch is not there to be seen or cancelled", () =>
     inFreshObject(async (storage) => {
       const thread = new BatchThread(storage);
@@ -364,6 +384,23 @@ describe("cancel and poke", () => {
       storage.sql.exec("DELETE FROM batch_windows");
       await woken.pump.poke([orphan]);
       expect(await liveRows(orphan)).toBe(0);
+    }));
+
+  it("P1 B3: a poke also frees items that a dead consumer held under a grant nobody remembers", () =>
+    inFreshObject(async (storage) => {
+      const thread = new BatchThread(storage);
+      const { batchId } = await thread.submit(6);
+      await thread.consume(thread.take());
+      await claimAndDie(thread, thread.take());
+      storage.sql.exec("DELETE FROM batch_windows");
+      storage.sql.exec("DELETE FROM batch_grants");
+      const woken = nextWake(storage, thread);
+      await woken.pump.poke([batchId]);
+      expect(woken.wakes).toEqual([]);
+      woken.timers.advance(LEASE_MS);
+      await woken.pump.poke([batchId]);
+      expect(await woken.finish(batchId)).toMatchObject({ status: "completed", counts: { completed: 6 } });
+      expect((await storedItems(env.DB, batchId)).map((item) => item.attempts)).toEqual([0, 0, 0, 1, 1, 1]);
     }));
 });
 
