@@ -50,9 +50,12 @@ function bodyOf(spec: Spec): DescribeRouteOptions["requestBody"] {
 
 function successes(responses: Readonly<Record<number, ResponseDoc>>): DescribeRouteOptions["responses"] {
   return Object.fromEntries(
-    Object.entries(responses).map(([status, { description, schema, media }]) => {
+    Object.entries(responses).map(([status, { description, schema, media, bytes }]) => {
       if (schema === undefined && media === undefined) return [status, { description }];
-      const content = { [media ?? "application/json"]: schema === undefined ? {} : { schema: outputSchema(schema) } };
+      const content = {
+        [media ?? "application/json"]: schema === undefined ? {} : { schema: outputSchema(schema) },
+        ...(bytes ? { "*/*": { schema: { type: "string", format: "binary" } as const } } : {}),
+      };
       return [status, { description, content }];
     }),
   );

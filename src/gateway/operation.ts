@@ -21,6 +21,8 @@ export interface ResponseDoc {
   readonly schema?: z.ZodType;
   /** `application/json` where a schema is given. */
   readonly media?: string;
+  /** Bytes of any media type, instead of or beside the schema. */
+  readonly bytes?: true;
 }
 
 export interface JsonBody<B> {

@@ -39,10 +39,6 @@ async function read(call: Call<{ thread_id: string }, unknown, unknown>): Promis
   );
 }
 
-const READ = {
-  200: { description: "The bytes of a file, or the listing of a directory.", schema: fileListingSchema },
-} as const;
-
 const list = operation({
   method: "get",
   path: "/threads/:thread_id/files",
@@ -50,7 +46,7 @@ const list = operation({
   tag: "files",
   summary: "Lists the workspace's root.",
   params: threadParams,
-  responses: READ,
+  responses: { 200: { description: "The listing.", schema: fileListingSchema } },
   errors: ["not_found"],
   handle: read,
 });
@@ -62,7 +58,13 @@ const get = operation({
   tag: "files",
   summary: "Downloads a file; a directory answers its listing.",
   params: fileParams,
-  responses: READ,
+  responses: {
+    200: {
+      description: "The bytes of a file under the media type of its name, or the listing of a directory.",
+      schema: fileListingSchema,
+      bytes: true,
+    },
+  },
   errors: ["not_found"],
   handle: read,
 });

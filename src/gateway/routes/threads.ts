@@ -111,7 +111,7 @@ const remove = operation({
   summary: "Deletes a thread with everything it holds.",
   params: threadParams,
   responses: { 204: { description: "Deleted." } },
-  errors: ["not_found", "thread_busy"],
+  errors: ["not_found"],
   handle: async ({ params, principal, deps }) => {
     const address = addressOf(principal, params.thread_id);
     const deleted = await deps.threads.stub(address.owner, address.thread_id).deleteThread(address);

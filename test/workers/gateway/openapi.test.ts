@@ -156,6 +156,16 @@ const threads = new FakeThreads({
   createBatch: async () => ok({ batch: BATCH, created: true }),
 });
 
+it("says that a file comes as bytes of any media type, beside a directory's listing", () => {
+  const answers = entry("get", "/threads/:thread_id/files/:path")?.responses["200"]?.content ?? {};
+  expect(Object.keys(answers).sort()).toEqual(["*/*", "application/json"]);
+  expect(answers["*/*"]).toEqual({ schema: { type: "string", format: "binary" } });
+});
+
+it("promises no conflict for deleting a thread: what runs is cancelled first", () => {
+  expect(Object.keys(entry("delete", "/threads/:thread_id")?.responses ?? {})).not.toContain("409");
+});
+
 it.each([
   ["getInfo", 200],
   ["searchAssistants", 200],
