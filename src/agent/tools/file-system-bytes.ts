@@ -39,7 +39,8 @@ export function textOf(bytes: Uint8Array, option?: EncodingOption): string {
       return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
     case "utf8":
     case "utf-8":
-      return new TextDecoder().decode(bytes);
+      // The mark is kept, so that a filtered file starts with the bytes it had.
+      return new TextDecoder("utf-8", { fatal: false, ignoreBOM: true }).decode(bytes);
   }
   return unreachable(encoding);
 }

@@ -48,6 +48,15 @@ it("keeps bytes that are no text", async () => {
   });
 });
 
+it("keeps the byte order mark of a file that a command edits in place", async () => {
+  workspace.session.write("in.csv", new Uint8Array([0xef, 0xbb, 0xbf, ...new TextEncoder().encode("a\nb\n")]));
+  await bash("sed -i s/b/c/ in.csv");
+  expect(workspace.session.read("in.csv")).toEqual({
+    ok: true,
+    value: new Uint8Array([0xef, 0xbb, 0xbf, ...new TextEncoder().encode("a\nc\n")]),
+  });
+});
+
 it("answers output, errors and exit code in that order; a code other than 0 is an error", async () => {
   expect(await bash("echo out; echo err >&2; exit 3")).toEqual({ status: "error", content: "out\nerr\nexit code 3" });
   expect(await bash("true")).toEqual({ status: "success", content: "exit code 0" });
