@@ -53,7 +53,7 @@ const subagentDefinitionSchema = z.strictObject({
   model: z.string().min(1).default("inherit"),
   max_turns: integer(1, 1_000).default(50),
   timeout_seconds: integer(1, 86_400).default(900),
-  provider: z.enum(["spawn"]).default("spawn"),
+  provider: z.enum(["spawn", "fork"]).default("spawn"),
   max_depth: integer(1, 3).default(3),
 });
 

@@ -9,6 +9,7 @@ import { parseDeputyConfig } from "./config.ts";
 import { deployedGraphs } from "./agent/deployed-graphs.ts";
 import { createModelCatalog } from "./agent/models/catalog.ts";
 import { CircuitBreakers } from "./agent/models/circuit-breakers.ts";
+import { forkProvider } from "./agent/subagents/providers/fork.ts";
 import { spawnProvider } from "./agent/subagents/providers/spawn.ts";
 import { operatorSummaries } from "./agent/subagents/operator-summaries.ts";
 import { SubagentService } from "./agent/subagents/subagent-service.ts";
@@ -61,6 +62,7 @@ function compose(env: Env) {
     reportFault: (what, error) => report(what, { error: String(error) }),
   });
   subagents.register(spawnProvider());
+  subagents.register(forkProvider());
   const tools = workspaceTools();
   const catalog = deployedGraphs({ config, models, tools, subagents, random: Math.random });
   const itemCircuits = new CircuitBreakers(config.llm_call.circuit, Date.now);

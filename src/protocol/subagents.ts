@@ -8,7 +8,7 @@ import { clientIdSchema } from "./identifiers.ts";
 const nameSchema = clientIdSchema;
 
 /** The providers of the seam that a definition may name. */
-export const SUBAGENT_PROVIDERS = ["spawn"] as const;
+export const SUBAGENT_PROVIDERS = ["spawn", "fork"] as const;
 
 export const subagentDefinitionSchema = z.strictObject({
   description: z.string().min(1).max(4_000),

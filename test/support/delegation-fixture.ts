@@ -13,6 +13,7 @@ import { AdmissionController } from "../../src/agent/subagents/admission-control
 import { memoryJournal } from "../../src/agent/subagents/delegation-journal.ts";
 import { SubagentExecutor } from "../../src/agent/subagents/executor.ts";
 import type { GrantStore } from "../../src/agent/subagents/grant-store.ts";
+import { forkProvider } from "../../src/agent/subagents/providers/fork.ts";
 import { spawnProvider } from "../../src/agent/subagents/providers/spawn.ts";
 import { SubagentRegistry } from "../../src/agent/subagents/registry.ts";
 import { SubagentService } from "../../src/agent/subagents/subagent-service.ts";
@@ -75,6 +76,7 @@ export function delegationFixture(options: DelegationFixtureOptions) {
     reportFault: (_what, error) => void faults.push(error),
   });
   service.register(spawnProvider());
+  service.register(forkProvider());
   const executor = new SubagentExecutor({ service, admission, journal, timers });
   const config = parseDeputyConfig({ subagents: options.subagents ?? {} });
   const tools = options.tools ?? [];

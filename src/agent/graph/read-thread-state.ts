@@ -12,11 +12,17 @@ const PREGEL_READ_KEY = "__pregel_read";
 
 type PregelRead = (channels: readonly string[], fresh: boolean) => Partial<ThreadState>;
 
-/** Throws `InvariantError` outside a LangGraph task. */
-export function readThreadState(config: RunnableConfig): ThreadState {
+/** `undefined` outside a LangGraph task. */
+export function findThreadState(config: RunnableConfig): ThreadState | undefined {
   const read: unknown = config.configurable?.[PREGEL_READ_KEY];
-  if (typeof read !== "function")
-    throw new InvariantError(`not inside a LangGraph task: no ${PREGEL_READ_KEY} in config`);
+  if (typeof read !== "function") return undefined;
   const values = (read as PregelRead)(THREAD_STATE_CHANNELS, false);
   return { ...values, messages: values.messages ?? [] };
+}
+
+/** Throws `InvariantError` outside a LangGraph task. */
+export function readThreadState(config: RunnableConfig): ThreadState {
+  const state = findThreadState(config);
+  if (state === undefined) throw new InvariantError(`not inside a LangGraph task: no ${PREGEL_READ_KEY} in config`);
+  return state;
 }

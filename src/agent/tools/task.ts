@@ -20,7 +20,8 @@ import { childPersona } from "../subagents/child-persona.ts";
 import { selectChildTools } from "../subagents/child-tools.ts";
 import { benefitRule, PARALLEL_CALLS_NOTE } from "../subagents/delegation-policy.ts";
 import type { SubagentExecutor } from "../subagents/executor.ts";
-import { CHILD_DEPTH_KEY, CHILD_TASK_KEY } from "../subagents/providers/spawn.ts";
+import { FORK_PROVIDER_NAME } from "../subagents/providers/fork.ts";
+import { CHILD_DEPTH_KEY, CHILD_TASK_KEY } from "../subagents/providers/in-process-run.ts";
 import type { SubagentRegistry } from "../subagents/registry.ts";
 import { sha256 } from "../sha256.ts";
 import type { SubagentDefinition } from "../subagents/subagent-definition.ts";
@@ -50,7 +51,11 @@ export interface TaskToolBinding {
 
 const parameters = z.object({
   description: z.string().describe("Three to five words for display and logs; the subagent does not see it"),
-  prompt: z.string().describe("The whole job, self-contained: the subagent sees nothing of this conversation"),
+  prompt: z
+    .string()
+    .describe(
+      "The whole job, self-contained: the subagent sees nothing of this conversation, unless its type says that it does",
+    ),
   subagent_type: z.string().describe("Which subagent does it"),
 });
 
@@ -77,9 +82,14 @@ function describeTask({ registry, isParallel }: TaskToolBinding): string {
     "The result comes back as this call's result; there is nothing to poll.",
     ...(isParallel ? [PARALLEL_CALLS_NOTE] : []),
     "Subagent types:",
-    ...registry.operatorList().map((each) => `- ${each.name}: ${each.description}`),
+    ...registry.operatorList().map((each) => `- ${each.name}: ${each.description}${contextNote(each)}`),
     ...(registry.managedList().length === 0 ? [] : [FURTHER_TYPES_NOTE]),
   ].join("\n");
+}
+
+/** What the lead must not tell again, because the child has it. */
+function contextNote({ provider }: SubagentDefinition): string {
+  return provider === FORK_PROVIDER_NAME ? " (sees this conversation's completed turns)" : "";
 }
 
 /** Their names and descriptions came through the API: a tool's description is no place for them (R173). */

@@ -97,7 +97,7 @@ it("refuses fields out of their range and providers there are none of, naming wh
   const provider = await send("POST", "", { name: "auditor", ...DEFINITION, provider: "acp" });
   expect([provider.status, (await provider.json<Failure>()).message]).toEqual([
     422,
-    'body.provider: must be one of "spawn"',
+    'body.provider: must be one of "spawn", "fork"',
   ]);
   expect(await names("key-admin")).toEqual(["general-purpose", "bash"]);
 });
