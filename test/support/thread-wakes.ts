@@ -6,6 +6,7 @@ import { env } from "cloudflare:test";
 import { parseDeputyConfig, type DeputyConfigInput } from "../../src/config.ts";
 import { deployedGraphs } from "../../src/agent/deployed-graphs.ts";
 import { createModelCatalog } from "../../src/agent/models/catalog.ts";
+import { forkProvider } from "../../src/agent/subagents/providers/fork.ts";
 import { spawnProvider } from "../../src/agent/subagents/providers/spawn.ts";
 import { SubagentService } from "../../src/agent/subagents/subagent-service.ts";
 import type { Tool } from "../../src/agent/tools/tool.ts";
@@ -91,6 +92,7 @@ function depsOf({ tools = [], db = env.DB, config = {}, report = () => undefined
   });
   const subagents = new SubagentService({ newId: newUuidV7, reportFault: (what, error) => report(what, { error }) });
   subagents.register(spawnProvider());
+  subagents.register(forkProvider());
   const catalog = deployedGraphs({
     config: parsed,
     models,

@@ -53,8 +53,8 @@ when the benefit clearly exceeds what it costs: starting the subagent, discoveri
 together, conflicts over shared state and side effects you do not see. A cheap direct way weighs against delegating; it
 does not forbid it.`;
 
-const CONDUCT = `A subagent sees nothing of this conversation: its prompt must hold everything it needs, and say what to return. Its
-result comes back as the result of the call; there is nothing to poll. Look at each result before you build on it. A
+const CONDUCT = `A subagent sees nothing of this conversation, unless its type says that it does: its prompt must hold everything it
+needs, and say what to return. Its result comes back as the result of the call; there is nothing to poll. Look at each result before you build on it. A
 result that is an error or capped is not a finding. Never delegate again what the ledger shows as done or under way.`;
 
 const POLICY_PARALLEL = `${COSTS}
