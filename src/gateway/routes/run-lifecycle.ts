@@ -37,7 +37,7 @@ const cancelTask = operation({
   summary: "Cancels one delegation; the run goes on.",
   params: runParams.extend({ task_id: z.string().min(1).max(128) }),
   responses: { 202: { description: "Being cancelled." } },
-  errors: ["not_found", "not_cancellable"],
+  errors: ["not_found"],
   handle: async ({ params, principal, deps }) => {
     const address = addressOf(principal, params.thread_id);
     const stub = deps.threads.stub(address.owner, address.thread_id);
