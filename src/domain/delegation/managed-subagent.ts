@@ -10,11 +10,15 @@ import type { Result } from "../shared/result.ts";
 export interface ManagedDefinition {
   readonly description: string;
   readonly systemPrompt: string;
+  /** Exact tool names; null inherits all of the parent's. */
   readonly tools: readonly string[] | null;
   readonly disallowedTools: readonly string[];
+  /** A name in the model catalogue, or "inherit". */
   readonly model: string;
+  /** Model turns. */
   readonly maxTurns: number;
   readonly timeoutSeconds: number;
+  /** The provider of the seam that runs it. */
   readonly provider: string;
   readonly maxDepth: number;
 }
