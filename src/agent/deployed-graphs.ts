@@ -12,6 +12,7 @@ import { recursionLimitFor } from "./graph/turn-budget.ts";
 import { assembleLeadAgent } from "./lead/assemble-lead-agent.ts";
 import type { ModelCatalog } from "./models/model.ts";
 import type { SubagentService } from "./subagents/subagent-service.ts";
+import { toGraph } from "./to-graph.ts";
 import type { Tool } from "./tools/tool.ts";
 
 /** Where LangGraph looks for a saver that the graph was not compiled with. */
@@ -28,7 +29,8 @@ export interface DeployedGraphsOptions {
   readonly random: () => number;
 }
 
-type GraphFactory = (config: RunnableConfig) => RunnableGraph | Promise<RunnableGraph>;
+type AgentOrGraph = RunnableGraph | { readonly graph: RunnableGraph };
+type GraphFactory = (config: RunnableConfig) => AgentOrGraph | Promise<AgentOrGraph>;
 
 export function deployedGraphs(options: DeployedGraphsOptions): GraphCatalog {
   const graphs = new Map(Object.entries(options.config.graphs));
@@ -38,9 +40,9 @@ export function deployedGraphs(options: DeployedGraphsOptions): GraphCatalog {
       if (graphId === LEAD_GRAPH_ID) return buildLead(options, config, binding);
       const graph = graphs.get(graphId);
       invariant(graph !== undefined, `no graph '${graphId}'`);
-      const built = typeof graph === "function" ? await (graph as GraphFactory)(config) : (graph as RunnableGraph);
+      const built = typeof graph === "function" ? await (graph as GraphFactory)(config) : (graph as AgentOrGraph);
       return {
-        graph: built,
+        graph: toGraph(built),
         configurable: { [SAVER_KEY]: binding.saver },
         recursionLimit: config.recursionLimit ?? DEFAULT_RECURSION_LIMIT,
       };

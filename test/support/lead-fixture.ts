@@ -4,7 +4,8 @@
  */
 import { MemorySaver } from "@langchain/langgraph";
 import { parseDeputyConfig, type DeputyConfigInput } from "../../src/config.ts";
-import { assembleLeadAgent, type LeadAgentOptions } from "../../src/agent/lead/assemble-lead-agent.ts";
+import { assembleLeadAgent } from "../../src/agent/lead/assemble-lead-agent.ts";
+import type { LeadAgentOptions } from "../../src/agent/lead/lead-agent-options.ts";
 import { createModelCatalog } from "../../src/agent/models/catalog.ts";
 import { CircuitBreakers } from "../../src/agent/models/circuit-breakers.ts";
 import { AdmissionController } from "../../src/agent/subagents/admission-controller.ts";

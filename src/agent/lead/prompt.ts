@@ -1,18 +1,24 @@
 /**
- * The lead's system prompt. Owns its wording and the delegation guidance; only framework and operator text stands here.
- * The guidance is benefit-based: direct work is the default. With a per-answer limit of 1 no parallel wording is left.
+ * The lead's system prompt. Owns its sections and their order; what it says about delegating is `delegation-policy.ts`.
+ * Only framework and operator text stands here (P6).
  */
 import type { DelegationLimits } from "../../domain/delegation/delegation-limit.ts";
 import { escapeMarkup } from "../../domain/trust/escape-markup.ts";
-import { benefitRule } from "../subagents/delegation-policy.ts";
+import { BASH_EXAMPLE, describeFor, limitsLine, policyFor, policyMode } from "../subagents/delegation-policy.ts";
 import type { SubagentDefinition } from "../subagents/subagent-definition.ts";
 
 export interface LeadPromptParts {
   /** Operator text from the configuration; "" for none. */
   readonly instructions: string;
   /** Absent when delegation is switched off. */
-  readonly delegation?: { readonly limits: DelegationLimits; readonly subagents: readonly SubagentDefinition[] };
+  readonly delegation?: LeadDelegationParts;
   readonly hasBatches: boolean;
+}
+
+interface LeadDelegationParts {
+  readonly limits: DelegationLimits;
+  /** Those whose texts are the framework's or the operator's. */
+  readonly subagents: readonly SubagentDefinition[];
 }
 
 const ROLE = `You are the lead agent of Deputy. You carry out what the user asks with your tools, and you may hand parts
@@ -29,52 +35,37 @@ export function renderLeadPrompt(parts: LeadPromptParts): string {
   const { delegation, instructions, hasBatches } = parts;
   const sections = [
     ROLE,
-    delegation === undefined ? "" : renderDelegation(delegation.limits, delegation.subagents),
+    ...(delegation === undefined ? [] : [renderThinking(delegation), renderDelegation(delegation)]),
     hasBatches ? BATCHES : "",
+    ...(delegation === undefined ? [] : [renderReminder(delegation)]),
     instructions.trim(),
   ];
   return sections.filter((section) => section !== "").join("\n\n");
 }
 
-function renderDelegation(limits: DelegationLimits, subagents: readonly SubagentDefinition[]): string {
-  const isParallel = limits.maxConcurrent > 1;
+function renderDelegation({ limits, subagents }: LeadDelegationParts): string {
+  const mode = policyMode(limits);
+  const lists = subagents.map((each) => `- ${each.name}: ${firstLine(describeFor(each, mode))}`);
   return [
     "<subagent_system>",
-    isParallel ? POLICY_PARALLEL : POLICY_SINGLE,
-    renderLimits(limits, isParallel),
-    ...(subagents.length === 0 ? [] : ["Subagent types:"]),
-    ...subagents.map((each) => `- ${each.name}: ${firstLine(each)}`),
+    ...policyFor("lead", mode),
+    ...(subagents.some((each) => each.name === "bash") ? [BASH_EXAMPLE] : []),
+    limitsLine(limits),
+    ...(lists.length === 0 ? [] : ["Subagent types:", ...lists]),
     "</subagent_system>",
   ].join("\n");
 }
 
-const COSTS = `Do the work yourself by default. That a job is complex or has many steps is no reason to delegate. Delegate only
-when the benefit clearly exceeds what it costs: starting the subagent, discovering the same things twice, putting results
-together, conflicts over shared state and side effects you do not see. A cheap direct way weighs against delegating; it
-does not forbid it.`;
+function renderThinking({ limits }: LeadDelegationParts): string {
+  return `<thinking_style>
+Before a \`task\` call weigh its benefit against its costs, and count the calls that are left. ${limitsLine(limits)}
+</thinking_style>`;
+}
 
-const CONDUCT = `A subagent sees nothing of this conversation, unless its type says that it does: its prompt must hold everything it
-needs, and say what to return. Its result comes back as the result of the call; there is nothing to poll. Look at each result before you build on it. A
-result that is an error or capped is not a finding. Never delegate again what the ledger shows as done or under way.`;
-
-const POLICY_PARALLEL = `${COSTS}
-${benefitRule(true)}
-NEVER dispatch in parallel what depends on another subagent's output or changes the same files. A bounded chain of steps
-that need each other may go to one subagent as a whole. Use the fewest subagents that help, with scopes that do not overlap.
-${CONDUCT}
-When there are more independent parts than one answer may start, start the first group, read its results, judge again
-whether the next group is still worth it, and only then start it.`;
-
-const POLICY_SINGLE = `${COSTS}
-${benefitRule(false)}
-A bounded chain of steps that need each other may go to one subagent as a whole.
-${CONDUCT}`;
-
-function renderLimits({ maxConcurrent, maxTotal }: DelegationLimits, isParallel: boolean): string {
-  const perAnswer = isParallel
-    ? `AT MOST ${maxConcurrent} \`task\` CALLS IN ONE ANSWER`
-    : "AT MOST ONE `task` CALL IN ONE ANSWER";
-  return `HARD LIMITS: ${perAnswer}, AT MOST ${maxTotal} \`task\` CALLS IN THIS RUN. Calls past a limit are discarded and lost.`;
+function renderReminder({ limits }: LeadDelegationParts): string {
+  return `<critical_reminders>
+${limitsLine(limits)}
+</critical_reminders>`;
 }
 
 const BATCHES = `<batches>
@@ -84,7 +75,7 @@ you never see them. Use it only when the user asks for a batch or for the same w
 </batches>`;
 
 /** A custom description may be long; one line says what the type is for. Escaped: it must not open or close a block. */
-function firstLine({ description }: SubagentDefinition): string {
-  const [line = ""] = description.split("\n");
+function firstLine(description: string): string {
+  const [line = ""] = description.trim().split(/[\r\n\u2028\u2029]/);
   return escapeMarkup(line);
 }

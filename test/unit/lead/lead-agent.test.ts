@@ -1,6 +1,6 @@
 import { HumanMessage } from "@langchain/core/messages";
 import { describe, expect, test } from "vitest";
-import { makeLeadAgent } from "../../../src/agent/lead/assemble-lead-agent.ts";
+import { assembleLeadAgent } from "../../../src/agent/lead/assemble-lead-agent.ts";
 import type { ModelRequest } from "../../../src/agent/models/model.ts";
 import type { ThreadState } from "../../../src/agent/thread-state/thread-state.ts";
 import { catalogOf, ReplyModel, textAnswer } from "../../support/reply-model.ts";
@@ -63,9 +63,9 @@ describe("the assembled lead", () => {
     });
   });
 
-  test("makeLeadAgent gives the bare graph of the same assembly", async () => {
+  test("gives a graph that answers", async () => {
     const { config, options } = leadFixture();
-    const graph = makeLeadAgent(config, options);
+    const graph = assembleLeadAgent(config, options).graph;
     const input = { messages: [new HumanMessage({ id: "h1", content: "@ say plain" })] };
     const state = (await graph.invoke(input, config)) as unknown as ThreadState;
     expect(state.messages.at(-1)?.text).toBe("plain");

@@ -6,7 +6,7 @@ import { parseDeputyConfig } from "../../../src/config.ts";
 import { createModelCatalog } from "../../../src/agent/models/catalog.ts";
 import { CircuitBreakers } from "../../../src/agent/models/circuit-breakers.ts";
 import { ModelFailure } from "../../../src/agent/models/model.ts";
-import { makeLeadAgent } from "../../../src/agent/lead/assemble-lead-agent.ts";
+import { assembleLeadAgent } from "../../../src/agent/lead/assemble-lead-agent.ts";
 import { TurnBudgetError } from "../../../src/agent/graph/turn-budget.ts";
 import { toChildResult, toStoppedResult } from "../../../src/agent/subagents/child-result.ts";
 import type { ThreadState } from "../../../src/agent/thread-state/thread-state.ts";
@@ -60,7 +60,7 @@ function leadOver({ models = [{ name: "openai", provider: "openai" }], circuit =
     async ask(prompt: string) {
       runs += 1;
       const config = { configurable: { thread_id: "thread-1", run_id: `run-${runs}` }, recursionLimit: 202 };
-      const graph = makeLeadAgent(config, { ...lead.options, circuits });
+      const graph = assembleLeadAgent(config, { ...lead.options, circuits }).graph;
       const before = server.requests.length;
       const events: Record<string, unknown>[] = [];
       const input = { messages: [new HumanMessage({ id: `h${runs}`, content: prompt })] };
@@ -261,7 +261,7 @@ describe("the circuit breaker of an object", () => {
         ...(signal === undefined ? {} : { signal }),
       };
       const input = { messages: [new HumanMessage({ id: "h", content: "go" })] };
-      return makeLeadAgent(config, { ...lead.options, circuits }).invoke(input, config);
+      return assembleLeadAgent(config, { ...lead.options, circuits }).graph.invoke(input, config);
     };
     await ask("a");
     await ask("b");

@@ -1,0 +1,56 @@
+/**
+ * The tools of one lead: what it was given, batches, and `task`. Owns which of them the operator's lists leave.
+ */
+import type { RunnableConfig } from "@langchain/core/runnables";
+import type { DelegationLimits } from "../../domain/delegation/delegation-limit.ts";
+import type { AgentHook } from "../hooks/hook.ts";
+import type { ChatModel } from "../models/model.ts";
+import { filterTools } from "../subagents/child-tools.ts";
+import { SubagentExecutor } from "../subagents/executor.ts";
+import type { SubagentRegistry } from "../subagents/registry.ts";
+import { systemTimers } from "../subagents/timers.ts";
+import { batchTools } from "../tools/batch-tools.ts";
+import { createTaskTool } from "../tools/task.ts";
+import type { Tool } from "../tools/tool.ts";
+import type { LeadAgentOptions } from "./lead-agent-options.ts";
+
+export const LEAD_AGENT_NAME = "lead";
+
+export interface LeadToolParts {
+  readonly config: RunnableConfig;
+  readonly model: ChatModel;
+  readonly registry: SubagentRegistry;
+  readonly delegates: boolean;
+  /** Resolved once for the run: prompt, limit hook and `task` share the object. */
+  readonly limits: DelegationLimits;
+  readonly childHooks: readonly AgentHook[];
+}
+
+/** The operator's allow and deny lists bind the lead, and its children through it. */
+export function leadTools(options: LeadAgentOptions, parts: LeadToolParts): readonly Tool[] {
+  const { allow, deny } = options.deputy.tools;
+  const permitted = (tools: readonly Tool[]) => filterTools(tools, { ...(allow === null ? {} : { allow }), deny });
+  const own = permitted([...options.tools, ...leadBatchTools(options, parts.config)]);
+  return parts.delegates ? [...own, ...permitted([leadTaskTool(options, parts, own)])] : own;
+}
+
+function leadTaskTool(options: LeadAgentOptions, parts: LeadToolParts, tools: readonly Tool[]): Tool {
+  const { models, services, subagents, admission, journal, timers = systemTimers } = options;
+  return createTaskTool({
+    executor: new SubagentExecutor({ service: subagents, admission, journal, timers }),
+    registry: parts.registry,
+    models,
+    services,
+    childHooks: parts.childHooks,
+    agentName: LEAD_AGENT_NAME,
+    model: parts.model,
+    tools,
+    limits: parts.limits,
+  });
+}
+
+function leadBatchTools({ batches, deputy }: LeadAgentOptions, config: RunnableConfig): readonly Tool[] {
+  if (batches === undefined || !deputy.subagent_batches.enabled) return [];
+  const threadId: unknown = config.configurable?.["thread_id"];
+  return batchTools({ batches, threadId: typeof threadId === "string" ? threadId : "" });
+}
