@@ -11,7 +11,7 @@ import { ToolCallRefusal } from "../hooks/tool-errors.ts";
 import { TOOL_WRITABLE_CHANNELS } from "../thread-state/channels.ts";
 import type { ThreadState, ThreadStateUpdate } from "../thread-state/thread-state.ts";
 import { INVALID_CALLS_KEY } from "../models/model-answer.ts";
-import type { Tool, ToolOutcome, ToolRuntime } from "../tools/tool.ts";
+import type { GraphTool, ToolOutcome, ToolRuntime } from "../tools/tool.ts";
 import type { AgentServices } from "./agent-services.ts";
 import type { IdentifiedToolCall } from "./pending-calls.ts";
 
@@ -21,11 +21,11 @@ const SCHEMA_ISSUES_SHOWN_MAX = 5;
 const RAW_ARGUMENTS_CHARS_MAX = 200;
 
 export interface ToolExecution {
-  readonly tools: ReadonlyMap<string, Tool>;
+  readonly tools: ReadonlyMap<string, GraphTool>;
   readonly services: AgentServices;
 }
 
-function findTool(tools: ReadonlyMap<string, Tool>, name: string): Tool {
+function findTool(tools: ReadonlyMap<string, GraphTool>, name: string): GraphTool {
   const tool = tools.get(name);
   if (tool !== undefined) return tool;
   const known = [...tools.keys()].join(", ") || "none";
@@ -59,23 +59,35 @@ function issueText(issue: z.core.$ZodIssue): string {
   return `${issue.path.map(String).join(".") || "(arguments)"}: ${issue.message}`;
 }
 
-function parseArguments(tool: Tool, call: IdentifiedToolCall): Record<string, unknown> {
-  const parsed = tool.parameters.safeParse(call.args);
+function parseArguments(tool: GraphTool, call: IdentifiedToolCall): Record<string, unknown> {
+  const { parameters } = tool;
+  if ("jsonSchema" in parameters) return checkArguments(tool.name, parameters.violations(call.args), call);
+  const parsed = parameters.safeParse(call.args);
   if (parsed.success) return parsed.data;
   const issues = parsed.error.issues.slice(0, SCHEMA_ISSUES_SHOWN_MAX).map(issueText).join("; ");
-  const allowed = Object.keys(tool.parameters.shape).join(", ") || "none";
+  const allowed = Object.keys(parameters.shape).join(", ") || "none";
   throw new ToolCallRefusal(`tool '${tool.name}' got invalid arguments: ${issues}. Its arguments: ${allowed}`);
 }
 
+function checkArguments(
+  name: string,
+  violations: readonly string[],
+  { args }: IdentifiedToolCall,
+): Record<string, unknown> {
+  if (violations.length === 0) return args as Record<string, unknown>;
+  const issues = violations.slice(0, SCHEMA_ISSUES_SHOWN_MAX).join("; ");
+  throw new ToolCallRefusal(`tool '${name}' got invalid arguments: ${issues}`);
+}
+
 /** Parallel results meet in one step; a channel that does not merge would fail it for all of them. */
-function checkUpdate(tool: Tool, update: ToolOutcome["update"]): ThreadStateUpdate {
+function checkUpdate(tool: GraphTool, update: ToolOutcome["update"]): ThreadStateUpdate {
   const writable: readonly string[] = TOOL_WRITABLE_CHANNELS;
   const refused = Object.keys(update ?? {}).find((channel) => !writable.includes(channel));
   if (refused === undefined) return { ...update } as ThreadStateUpdate;
   throw new ToolCallRefusal(`tool '${tool.name}' may not write channel '${refused}'; allowed: ${writable.join(", ")}`);
 }
 
-function toResult(tool: Tool, call: IdentifiedToolCall, outcome: ToolOutcome, id: string): ToolCallResult {
+function toResult(tool: GraphTool, call: IdentifiedToolCall, outcome: ToolOutcome, id: string): ToolCallResult {
   const message = new ToolMessage({
     id,
     name: call.name,

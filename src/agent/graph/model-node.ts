@@ -11,7 +11,7 @@ import type { AgentHook, HookContext } from "../hooks/hook.ts";
 import { runAfterAgent, runAfterModel, runBefore, wrapModelCall } from "../hooks/pipeline.ts";
 import type { ChatModel, ModelRequest, ToolSpec } from "../models/model.ts";
 import type { ThreadState } from "../thread-state/thread-state.ts";
-import type { Tool } from "../tools/tool.ts";
+import type { GraphTool } from "../tools/tool.ts";
 import type { AgentServices } from "./agent-services.ts";
 import { pendingCalls, turnHasEnded } from "./pending-calls.ts";
 import { runIdOf } from "./run-id.ts";
@@ -25,7 +25,7 @@ export interface ModelNodeOptions {
   readonly name: string;
   readonly model: ChatModel;
   readonly systemPrompt: string;
-  readonly tools: readonly Tool[];
+  readonly tools: readonly GraphTool[];
   readonly hooks: readonly AgentHook[];
   readonly maxTurns: number;
   readonly services: AgentServices;
@@ -33,13 +33,13 @@ export interface ModelNodeOptions {
 }
 
 /** Tools outlive the graphs built for runs, so each schema is translated once. */
-const schemas = new WeakMap<Tool["parameters"], Record<string, unknown>>();
+const schemas = new WeakMap<z.ZodObject, Record<string, unknown>>();
 
-function toToolSpec(tool: Tool): ToolSpec {
-  const parameters =
-    schemas.get(tool.parameters) ?? (z.toJSONSchema(tool.parameters, { io: "input" }) as Record<string, unknown>);
-  schemas.set(tool.parameters, parameters);
-  return { name: tool.name, description: tool.description, parameters };
+function toToolSpec({ name, description, parameters }: GraphTool): ToolSpec {
+  if ("jsonSchema" in parameters) return { name, description, parameters: parameters.jsonSchema };
+  const schema = schemas.get(parameters) ?? (z.toJSONSchema(parameters, { io: "input" }) as Record<string, unknown>);
+  schemas.set(parameters, schema);
+  return { name, description, parameters: schema };
 }
 
 function toRequest(systemPrompt: string, state: ThreadState, tools: readonly ToolSpec[]): ModelRequest {

@@ -36,11 +36,22 @@ export interface ToolRuntime {
   readonly config: RunnableConfig;
 }
 
-export interface Tool {
+/** Arguments whose schema was given to us as JSON Schema, not written here. */
+export interface JsonSchemaParameters {
+  /** What the model is shown. */
+  readonly jsonSchema: Record<string, unknown>;
+  /** Everything wrong with `args`, each with its path; none when they fit. */
+  violations(args: unknown): readonly string[];
+}
+
+export interface Tool<Parameters extends ZodObject | JsonSchemaParameters = ZodObject> {
   readonly name: string;
   readonly description: string;
-  readonly parameters: ZodObject;
+  readonly parameters: Parameters;
   readonly recovery: ToolRecovery;
   /** `args` already passed `parameters`. A throw becomes an error result; a tool task never throws (section 4). */
   execute(args: Record<string, unknown>, runtime: ToolRuntime): Promise<ToolOutcome>;
 }
+
+/** Any tool a graph can run. */
+export type GraphTool = Tool<ZodObject | JsonSchemaParameters>;
