@@ -18,6 +18,8 @@ export interface ModelRequest {
   /** At most one system message, first; the rest obeys `assertModelRequest`. */
   readonly messages: readonly BaseMessage[];
   readonly tools: readonly ToolSpec[];
+  /** Whether the run asks for extended thinking. A model whose `thinking` flag is off does not think all the same. */
+  readonly thinking?: boolean;
   /** Who is to answer, on the way through the hooks; a model itself is not given it. */
   readonly model?: ChatModel;
 }
@@ -26,6 +28,10 @@ export interface ChatModel {
   /** The name in `deputy.config.ts`; what `subagent_model_name` and events carry. */
   readonly name: string;
   readonly provider: string;
+  /** Extended thinking can be switched on; absent means it cannot. */
+  readonly thinking?: boolean;
+  /** It reads images; absent means it does not. */
+  readonly vision?: boolean;
   /** Asked once each, in order, when this one has no answer. Their own fallbacks are not followed. */
   readonly fallbacks?: readonly ChatModel[];
   /**

@@ -7,10 +7,9 @@ import type { AIMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { ChatOpenAICompletions } from "@langchain/openai";
 import { generateFromStream } from "./generate-from-stream.ts";
-import type { HeaderGates } from "./header-gate.ts";
 import { type ChatModel, ModelFailure, type ModelRequest, type ToolSpec } from "./model.ts";
-import { OpenAiExchange } from "./openai-exchange.ts";
 import { OpenAiStreamNormaliser } from "./openai-stream-normaliser.ts";
+import { type EventWire, openExchange, type ProviderExchange, type ProviderOptions } from "./provider-exchange.ts";
 
 /** Always given, because the client library would otherwise read it from the process environment. */
 export const DEFAULT_OPENAI_BASE_URL = "https://api.openai.com/v1";
@@ -18,43 +17,85 @@ export const DEFAULT_OPENAI_BASE_URL = "https://api.openai.com/v1";
 /** Used when neither `OPENAI_MODEL` nor the configuration names a model. */
 export const DEFAULT_OPENAI_MODEL = "gpt-4.1-mini";
 
-export interface OpenAiModelOptions {
-  readonly name: string;
+/** `reasoning_effort` where the run thinks; used when the configuration names none. */
+const DEFAULT_REASONING_EFFORT = "medium";
+
+export interface OpenAiModelOptions extends ProviderOptions, OpenAiParameters {
   readonly apiKey: string;
   readonly baseUrl?: string | undefined;
+  readonly thinking?: boolean;
+  readonly vision?: boolean;
+  /** Sent while thinking is on; and while it is off, for models that think unless told. Both need `thinking`. */
+  readonly reasoningEffort?: string | undefined;
+  readonly reasoningEffortOff?: string | undefined;
+}
+
+interface OpenAiParameters {
   readonly model?: string | undefined;
   readonly temperature?: number | undefined;
   readonly maxOutputTokens?: number | undefined;
-  readonly modelIdleMs: number;
-  readonly newId: () => string;
-  readonly random: () => number;
-  readonly now: () => number;
-  readonly fetch: typeof fetch;
-  readonly gates: HeaderGates;
 }
 
 export function createOpenAiModel(options: OpenAiModelOptions): ChatModel {
+  const { name, thinking = false, vision = false, apiKey, baseUrl } = options;
   return {
-    name: options.name,
+    name,
     provider: "openai",
-    generate: (request, config) => generate(options, request, config),
+    thinking,
+    vision,
+    generate: (request, config) =>
+      generateInOpenAiForm(
+        {
+          ...options,
+          adapter: { apiKey, baseUrl: baseUrl || DEFAULT_OPENAI_BASE_URL },
+          normaliser: new OpenAiStreamNormaliser({ messageId: options.newId(), random: options.random }),
+          parameters: toParameters(options, thinking && request.thinking === true),
+        },
+        request,
+        config,
+      ),
   };
 }
 
-async function generate(
-  options: OpenAiModelOptions,
+/** Models that think take no temperature. */
+function toParameters(options: OpenAiModelOptions, thinks: boolean): OpenAiCallParameters {
+  const { model, temperature, maxOutputTokens, reasoningEffort, reasoningEffortOff } = options;
+  const effort = thinks ? (reasoningEffort ?? DEFAULT_REASONING_EFFORT) : reasoningEffortOff;
+  return {
+    model: model || DEFAULT_OPENAI_MODEL,
+    ...(thinks ? {} : { temperature }),
+    maxOutputTokens,
+    reasoningEffort: options.thinking === true ? effort : undefined,
+  };
+}
+
+/** What one request says beside its messages and tools. */
+export interface OpenAiCallParameters extends OpenAiParameters {
+  readonly model: string;
+  readonly reasoningEffort?: string | undefined;
+}
+
+export interface OpenAiCall extends ProviderOptions {
+  readonly adapter: { readonly apiKey: string; readonly baseUrl: string };
+  readonly normaliser: OpenAiStreamNormaliser;
+  readonly parameters: OpenAiCallParameters;
+}
+
+const OPENAI_WIRE: EventWire = {
+  toFrame: (event) => `data: ${JSON.stringify(event)}\n\n`,
+  end: "data: [DONE]\n\n",
+};
+
+/** One generation in OpenAI's form, over whatever `call.fetch` reaches. */
+export async function generateInOpenAiForm(
+  call: OpenAiCall,
   request: ModelRequest,
   config: RunnableConfig,
 ): Promise<AIMessage> {
-  const normaliser = new OpenAiStreamNormaliser({ messageId: options.newId(), random: options.random });
-  const exchange = new OpenAiExchange({
-    fetch: options.gates.wrap(options.fetch, gateScope(config)),
-    idleMs: options.modelIdleMs,
-    now: options.now,
-    normaliser,
-  });
+  const { normaliser } = call;
+  const exchange = openExchange(call, config, { normaliser, wire: OPENAI_WIRE });
   try {
-    return await generateFromStream(createAdapter(options, exchange), [...request.messages], config, {
+    return await generateFromStream(createAdapter(call, exchange), [...request.messages], config, {
       options: { tools: request.tools.map(toOpenAiTool) },
       providerCallIds: normaliser.providerCallIds,
       failure: () => exchange.failure,
@@ -65,24 +106,22 @@ async function generate(
   }
 }
 
-/** The object a request is made from: its thread. Requests without one (batch items) share a scope. */
-function gateScope(config: RunnableConfig): string {
-  const threadId: unknown = config.configurable?.thread_id;
-  return typeof threadId === "string" ? threadId : "";
-}
-
-function createAdapter(options: OpenAiModelOptions, exchange: OpenAiExchange): ChatOpenAICompletions {
-  const adapter = new ChatOpenAICompletions({
-    model: options.model || DEFAULT_OPENAI_MODEL,
-    apiKey: options.apiKey,
-    streaming: true,
-    streamUsage: true,
-    maxRetries: 0,
-    ...(options.temperature !== undefined && { temperature: options.temperature }),
-    ...(options.maxOutputTokens !== undefined && { maxTokens: options.maxOutputTokens }),
-    configuration: { baseURL: options.baseUrl || DEFAULT_OPENAI_BASE_URL, fetch: exchange.fetch },
-  });
-  return withCleanWire(adapter);
+function createAdapter({ adapter, parameters }: OpenAiCall, exchange: ProviderExchange): ChatOpenAICompletions {
+  const { model, temperature, maxOutputTokens, reasoningEffort } = parameters;
+  return withCleanWire(
+    new ChatOpenAICompletions({
+      model,
+      apiKey: adapter.apiKey,
+      streaming: true,
+      streamUsage: true,
+      maxRetries: 0,
+      ...(temperature !== undefined && { temperature }),
+      ...(maxOutputTokens !== undefined && { maxTokens: maxOutputTokens }),
+      // Not through the adapter's own option, which sends it for models of OpenAI's names only.
+      ...(reasoningEffort !== undefined && { modelKwargs: { reasoning_effort: reasoningEffort } }),
+      configuration: { baseURL: adapter.baseUrl, fetch: exchange.fetch },
+    }),
+  );
 }
 
 function toOpenAiTool(tool: ToolSpec) {

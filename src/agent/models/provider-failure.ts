@@ -2,8 +2,8 @@
  * An answer that is no stream as a `ModelFailure`: status, the provider's words (bounded), and how long it asks us to wait.
  */
 import { ModelFailure } from "./model.ts";
-import { errorCodeOf, toStreamError } from "./openai-stream-normaliser.ts";
 import { isPlainObject, parseObject } from "./request-rules.ts";
+import { errorCodeOf, toStreamError } from "./stream-error.ts";
 
 /** Error bodies are sentences; some proxies send whole pages. */
 export const ERROR_BODY_BYTES_MAX = 4_096;

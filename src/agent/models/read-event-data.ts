@@ -9,7 +9,10 @@ import { ModelFailure } from "./model.ts";
 /** One event is a few hundred bytes; some providers send a call's whole arguments in one. */
 export const EVENT_BYTES_MAX = 4 * 1024 * 1024;
 
-/** The data of each event until `[DONE]` or the end of the body. An `error` event comes as `{"error": ...}`. */
+/** Ends a stream in OpenAI's form; given on as the last item, since some providers have no other sign of the end. */
+export const DONE_MARK = "[DONE]";
+
+/** The data of each event until `[DONE]`, which comes as well, or the end of the body. An `error` event comes as `{"error": ...}`. */
 export async function* readEventData(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   idle: IdleTimer,
@@ -29,8 +32,8 @@ export async function* readEventData(
     if (openBytes > EVENT_BYTES_MAX)
       throw new ModelFailure("stream_error", `an event of more than ${EVENT_BYTES_MAX} bytes`);
     for (const data of pending.splice(0)) {
-      if (data.trim() === "[DONE]") return;
-      yield data;
+      if (data.trim() !== DONE_MARK) yield data;
+      else return yield DONE_MARK;
     }
   }
 }

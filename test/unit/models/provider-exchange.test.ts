@@ -51,6 +51,25 @@ describe("a 200 that is no stream", () => {
   });
 });
 
+it("a redirect is not followed: it would carry the key to another host", async () => {
+  const seen: (RequestInit | undefined)[] = [];
+  const model = createOpenAiModel({
+    name: "openai",
+    apiKey: "k",
+    modelIdleMs: 60_000,
+    newId: () => "m",
+    random: Math.random,
+    now: Date.now,
+    gates: new HeaderGates(),
+    fetch: async (_url, init) => {
+      seen.push(init);
+      return new Response(null, { status: 307, headers: { location: "https://elsewhere.example/" } });
+    },
+  });
+  await expect(model.generate(request, {})).rejects.toMatchObject({ reason: "provider", status: 307 });
+  expect(seen.map((init) => init?.redirect)).toEqual(["manual"]);
+});
+
 describe("an error status", () => {
   it("shows the provider's words and not a whole page (P8)", async () => {
     const page = `<html>${"x".repeat(100_000)}`;

@@ -1,22 +1,59 @@
 /**
- * One HTTP exchange with an OpenAI-compatible provider, as the `fetch` of one adapter instance.
+ * One HTTP exchange with a provider, as the `fetch` of one adapter instance.
+ * Redirects are not followed: they would carry the key to another host. A 3xx is the failure of a provider.
  * Owns the idle limit and `failure`: why the exchange broke, since the adapter wraps errors until the reason is gone.
  * Invariant: whatever ends the exchange, the provider's body is cancelled and no timer is left.
  */
+import type { RunnableConfig } from "@langchain/core/runnables";
+import type { HeaderGates } from "./header-gate.ts";
 import { IdleTimer } from "./idle-timer.ts";
 import { ModelFailure } from "./model.ts";
-import type { OpenAiStreamNormaliser } from "./openai-stream-normaliser.ts";
 import { toProviderFailure, toUnstreamedFailure } from "./provider-failure.ts";
-import { readEventData } from "./read-event-data.ts";
+import { DONE_MARK, readEventData } from "./read-event-data.ts";
+import type { StreamEvent, StreamNormaliser } from "./stream-normaliser.ts";
+
+/** What every model over HTTP is given, whoever provides it. */
+export interface ProviderOptions {
+  /** The name in `deputy.config.ts`. */
+  readonly name: string;
+  readonly modelIdleMs: number;
+  readonly newId: () => string;
+  readonly random: () => number;
+  readonly now: () => number;
+  readonly fetch: typeof fetch;
+  readonly gates: HeaderGates;
+}
+
+/** One exchange of a request made with `config`, held back while too many of its object wait for headers. */
+export function openExchange(
+  { fetch, gates, modelIdleMs, now }: Pick<ProviderOptions, "fetch" | "gates" | "modelIdleMs" | "now">,
+  config: RunnableConfig,
+  stream: Pick<ExchangeOptions, "normaliser" | "wire">,
+): ProviderExchange {
+  return new ProviderExchange({ ...stream, fetch: gates.wrap(fetch, gateScope(config)), idleMs: modelIdleMs, now });
+}
+
+/** The object a request is made from: its thread. Requests without one (batch items) share a scope. */
+function gateScope(config: RunnableConfig): string {
+  const threadId: unknown = config.configurable?.thread_id;
+  return typeof threadId === "string" ? threadId : "";
+}
 
 export interface ExchangeOptions {
   readonly fetch: typeof fetch;
   readonly idleMs: number;
   readonly now: () => number;
-  readonly normaliser: OpenAiStreamNormaliser;
+  readonly normaliser: StreamNormaliser;
+  /** How the adapter reads an event, and what ends its stream. */
+  readonly wire: EventWire;
 }
 
-export class OpenAiExchange {
+export interface EventWire {
+  toFrame(event: StreamEvent): string;
+  readonly end: string;
+}
+
+export class ProviderExchange {
   /** Set before the adapter sees the error. */
   failure: ModelFailure | undefined;
   readonly #options: ExchangeOptions;
@@ -30,7 +67,11 @@ export class OpenAiExchange {
     const idle = new IdleTimer(this.#options.idleMs);
     const signals = init.signal ? [init.signal, idle.signal] : [idle.signal];
     try {
-      const response = await this.#options.fetch(input, { ...init, signal: AbortSignal.any(signals) });
+      const response = await this.#options.fetch(input, {
+        ...init,
+        redirect: "manual",
+        signal: AbortSignal.any(signals),
+      });
       if (!response.ok) throw await toProviderFailure(response, this.#options.now());
       if (!response.body || !isEventStream(response)) throw await toUnstreamedFailure(response);
       idle.stop();
@@ -65,11 +106,14 @@ export class OpenAiExchange {
   }
 
   async *#events(reader: ByteReader, idle: IdleTimer): AsyncGenerator<Uint8Array> {
-    const { normaliser } = this.#options;
+    const { normaliser, wire } = this.#options;
     const encode = new TextEncoder();
-    const toFrame = (chunk: unknown) => encode.encode(`data: ${JSON.stringify(chunk)}\n\n`);
+    const toFrame = (event: StreamEvent) => encode.encode(wire.toFrame(event));
     try {
-      for await (const data of readEventData(reader, idle)) yield* normaliser.push(data).map(toFrame);
+      for await (const data of readEventData(reader, idle)) {
+        if (data === DONE_MARK) normaliser.markDone?.();
+        else yield* normaliser.push(data).map(toFrame);
+      }
     } catch (error) {
       // A whole answer stays one when the connection breaks or falls silent behind its finish reason.
       if (!normaliser.isFinished || error instanceof ModelFailure) throw error;
@@ -77,7 +121,7 @@ export class OpenAiExchange {
       await release(reader, idle);
     }
     yield* normaliser.finish().map(toFrame);
-    yield encode.encode("data: [DONE]\n\n");
+    yield encode.encode(wire.end);
   }
 
   /** `otherwise` is what a broken connection means: no answer at all, or one that ended in its middle. */
