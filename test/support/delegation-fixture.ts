@@ -89,7 +89,7 @@ export function delegationFixture(options: DelegationFixtureOptions) {
     agentName: "lead",
     model,
     tools,
-    isParallel: true,
+    limits: { maxConcurrent: 3, maxTotal: 6 },
   });
   const saver = new MemorySaver();
   const graph = buildAgentGraph({

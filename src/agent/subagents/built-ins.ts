@@ -1,9 +1,10 @@
 /**
- * The two subagents that are always there (R1, R2). Owns their prompts and numbers; overrides are the registry's.
+ * The two subagents that are always there (R1, R2). Owns their prompts and numbers; overrides are the registry's, and
+ * what they are for is told by the delegation policy, in words that fit a run's limits.
  * A built-in name can never be taken by configuration. Frozen, so that resolution can only copy.
  */
 import { DELEGATION_TOOL_NAMES } from "./child-tools.ts";
-import { BENEFIT_CLAUSE } from "./delegation-policy.ts";
+import { roleDescription } from "./delegation-policy.ts";
 import type { SubagentDefinition } from "./subagent-definition.ts";
 
 /** Tools that need a user or another agent on the other side; a child has neither. */
@@ -71,11 +72,14 @@ ${OUTPUT_FORMAT}
 
 ${WORKING_DIRECTORY}`;
 
+/** As readers outside of a run see it; a lead reads the wording of its own limits. */
+function roleOf(name: string): string {
+  return roleDescription(name, "parallel") ?? "";
+}
+
 const GENERAL_PURPOSE: SubagentDefinition = Object.freeze({
   name: "general-purpose",
-  description:
-    "Carries out one self-contained job of several steps (explore, compute, edit, report) in its own context. " +
-    BENEFIT_CLAUSE,
+  description: roleOf("general-purpose"),
   systemPrompt: GENERAL_PURPOSE_PROMPT,
   tools: null,
   disallowedTools: DENIED_TOOLS,
@@ -88,9 +92,7 @@ const GENERAL_PURPOSE: SubagentDefinition = Object.freeze({
 
 const BASH: SubagentDefinition = Object.freeze({
   name: "bash",
-  description:
-    "Command-line specialist for a long or noisy series of shell commands whose output would crowd your context. " +
-    `A routine git, build, test or deploy command is not enough reason: run it yourself. ${BENEFIT_CLAUSE}`,
+  description: roleOf("bash"),
   systemPrompt: BASH_PROMPT,
   tools: ["bash", "ls", "read_file", "write_file", "str_replace"],
   disallowedTools: DENIED_TOOLS,

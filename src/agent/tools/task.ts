@@ -8,6 +8,7 @@ import { boundText } from "../../domain/delegation/bounded-text.ts";
 import { isBlank, type DelegationOutcome } from "../../domain/delegation/delegation-outcome.ts";
 import { toDelegationKwargs } from "../../domain/delegation/delegation-result.ts";
 import { isResultCut, toDelegationText } from "../../domain/delegation/delegation-text.ts";
+import type { DelegationLimits } from "../../domain/delegation/delegation-limit.ts";
 import { renderManagedSubagents } from "../../domain/delegation/managed-rendering.ts";
 import { STEP_CHARS_MAX } from "../../domain/delegation/subagent-steps.ts";
 import type { TaskEvent } from "../../domain/delegation/task-events.ts";
@@ -18,7 +19,7 @@ import { mustEscape } from "../hooks/tool-errors.ts";
 import type { ChatModel, ModelCatalog } from "../models/model.ts";
 import { childPersona } from "../subagents/child-persona.ts";
 import { selectChildTools } from "../subagents/child-tools.ts";
-import { benefitRule, PARALLEL_CALLS_NOTE } from "../subagents/delegation-policy.ts";
+import { describeFor, policyFor, policyMode } from "../subagents/delegation-policy.ts";
 import type { SubagentExecutor } from "../subagents/executor.ts";
 import { FORK_PROVIDER_NAME } from "../subagents/providers/fork.ts";
 import { CHILD_DEPTH_KEY, CHILD_TASK_KEY } from "../subagents/providers/in-process-run.ts";
@@ -43,8 +44,8 @@ export interface TaskToolBinding {
   readonly model: ChatModel;
   /** Its tools, this one excepted. */
   readonly tools: readonly Tool[];
-  /** Whether one answer may hold several calls. */
-  readonly isParallel: boolean;
+  /** What the limit hook holds the run to: the same object. */
+  readonly limits: DelegationLimits;
   /** The deepest level below the lead that its delegations may reach; absent for the lead. */
   readonly depthMax?: number;
 }
@@ -76,13 +77,13 @@ export function createTaskTool(binding: TaskToolBinding): Tool {
   };
 }
 
-function describeTask({ registry, isParallel }: TaskToolBinding): string {
+function describeTask({ registry, limits }: TaskToolBinding): string {
+  const mode = policyMode(limits);
   return [
-    `Delegates one self-contained job to a subagent and returns its final message. ${benefitRule(isParallel)}`,
-    "The result comes back as this call's result; there is nothing to poll.",
-    ...(isParallel ? [PARALLEL_CALLS_NOTE] : []),
+    "Delegates one self-contained job to a subagent and returns its final message.",
+    ...policyFor("task", mode),
     "Subagent types:",
-    ...registry.operatorList().map((each) => `- ${each.name}: ${each.description}${contextNote(each)}`),
+    ...registry.operatorList().map((each) => `- ${each.name}: ${describeFor(each, mode)}${contextNote(each)}`),
     ...(registry.managedList().length === 0 ? [] : [FURTHER_TYPES_NOTE]),
   ].join("\n");
 }
