@@ -10,19 +10,63 @@ const NAME = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/);
 /** Each one that fails as well lets the user wait longer for the bad news. */
 const MODEL_FALLBACKS_MAX = 4;
 
+/** How hard a model thinks, in the providers' words; not every model takes every one. */
+const EFFORT = z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]);
+
 const modelSchema = z.strictObject({
   name: NAME,
-  provider: z.enum(["openai", "scripted"]),
-  /** The provider's model id; `OPENAI_MODEL` wins when set. */
+  provider: z.enum(["openai", "anthropic", "workers-ai", "scripted"]),
+  /** The provider's model id; `OPENAI_MODEL` and `ANTHROPIC_MODEL` win when set. */
   model: z.string().min(1).optional(),
   temperature: z.number().min(0).max(2).optional(),
   max_output_tokens: integer(1, 1_000_000).optional(),
+  /** The model can think before it answers; it does where a run asks for it, never in a child. */
+  thinking: z.boolean().default(false),
+  /** `anthropic`: a budget, for models that take one; without it the model decides by itself (adaptive). */
+  thinking_budget_tokens: integer(1_024, 1_000_000).optional(),
+  /** `anthropic`: the model refuses to be told not to think. */
+  always_thinks: z.boolean().default(false),
+  /** Sent while the model thinks. */
+  reasoning_effort: EFFORT.optional(),
+  /** `openai`, `workers-ai`: sent while it does not, to models that think unless told. */
+  reasoning_effort_off: EFFORT.optional(),
+  /** The model reads images. To one that does not, a note is sent in an image's place. */
+  vision: z.boolean().default(false),
   /** Asked once each, in order, when this model has no answer. One without credentials is passed over. */
   fallbacks: z.array(NAME).max(MODEL_FALLBACKS_MAX).default([]),
 });
 
+/** Anthropic's field is required there; every current model writes that much. */
+export const ANTHROPIC_OUTPUT_TOKENS_DEFAULT = 32_000;
+
+/** What a model's fields say of each other: the field, and what is wrong with it. */
+function* findModelFaults(model: z.output<typeof modelSchema>): Generator<readonly [string, string]> {
+  const { provider, thinking, thinking_budget_tokens: budget, reasoning_effort: effort } = model;
+  const needThinking = ["thinking_budget_tokens", "always_thinks", "reasoning_effort", "reasoning_effort_off"] as const;
+  for (const field of needThinking) {
+    if (!thinking && model[field]) yield [field, "needs thinking: true"];
+  }
+  if (thinking && provider === "scripted") yield ["thinking", "the scripted model does not think"];
+  const isAnthropic = provider === "anthropic";
+  for (const field of ["thinking_budget_tokens", "always_thinks"] as const) {
+    if (!isAnthropic && model[field]) yield [field, "is for the provider anthropic"];
+  }
+  if (isAnthropic && model.reasoning_effort_off) yield ["reasoning_effort_off", "is not for the provider anthropic"];
+  if (budget !== undefined && effort !== undefined) yield ["reasoning_effort", "excludes thinking_budget_tokens"];
+  const room = model.max_output_tokens ?? ANTHROPIC_OUTPUT_TOKENS_DEFAULT;
+  if (budget !== undefined && budget >= room) {
+    yield ["thinking_budget_tokens", `must be below max_output_tokens, which is ${room}`];
+  }
+  if (provider === "workers-ai" && model.model === undefined) yield ["model", "is required for workers-ai"];
+}
+
 /** `scripted` is always there. */
 const modelsSchema = z.array(modelSchema).superRefine((models, issues) => {
+  for (const [index, model] of models.entries()) {
+    for (const [field, message] of findModelFaults(model)) {
+      issues.addIssue({ code: "custom", path: [index, field], message });
+    }
+  }
   const names = new Set(["scripted", ...models.map((model) => model.name)]);
   for (const [index, { name, fallbacks }] of models.entries()) {
     const wrong = fallbacks.find((each, at) => each === name || !names.has(each) || fallbacks.indexOf(each) !== at);
@@ -114,26 +158,53 @@ const runtimeSchema = z.strictObject({
   model_idle_seconds: integer(1, 600).default(60),
 });
 
-export const deputyConfigSchema = z.strictObject({
-  models: modelsSchema.prefault([{ name: "openai", provider: "openai" }]),
+const toolListsSchema = z.strictObject({
+  /** Null means all. */
+  allow: z.array(NAME).nullable().default(null),
+  deny: z.array(NAME).default([]),
+});
+
+const toolsSchema = z.strictObject({
+  /** For everybody: the lead, its children and batch items. */
+  ...toolListsSchema.shape,
+  /** For runs and batches of a key with that role, within what everybody may use. */
+  roles: z.strictObject({ user: toolListsSchema.prefault({}), admin: toolListsSchema.prefault({}) }).prefault({}),
+});
+
+/** Where a client could not tell an agent's name from the id of a stored assistant. */
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+const customAgentSchema = z.strictObject({
+  description: z.string().min(1).max(4_000),
+  /** Operator text: added to the system prompt of the agent's runs. */
+  instructions: z.string().min(1).max(100_000),
+  /** A name of `models`; absent for the default. */
+  model: NAME.optional(),
+  /** Null means all, `[]` none. A managed subagent may be named before it exists. */
+  allowed_subagents: z.array(NAME).max(500).nullable().default(null),
+  /** Exact names; null means all. */
+  tools: z.array(NAME).nullable().default(null),
+});
+
+const agentsSchema = z.strictObject({
+  /** Operator text added to the lead's system prompt. */
+  lead_instructions: z.string().max(100_000).default(""),
+  /** Assistants of the lead agent that everyone may run and nobody may change over the API. */
+  custom: z.record(NAME, customAgentSchema).default({}),
+});
+
+const deputyFieldsSchema = z.strictObject({
+  models: modelsSchema.prefault([
+    { name: "openai", provider: "openai", vision: true },
+    { name: "anthropic", provider: "anthropic", vision: true },
+  ]),
   llm_call: llmCallSchema.prefault({}),
   subagents: subagentsSchema.prefault({}),
   subagent_runtime: subagentRuntimeSchema.prefault({}),
   subagent_batches: subagentBatchesSchema.prefault({}),
   runtime: runtimeSchema.prefault({}),
-  tools: z
-    .strictObject({
-      /** Names of tools the lead may use; null means all. */
-      allow: z.array(NAME).nullable().default(null),
-      deny: z.array(NAME).default([]),
-    })
-    .prefault({}),
-  agents: z
-    .strictObject({
-      /** Operator text added to the lead's system prompt. */
-      lead_instructions: z.string().max(100_000).default(""),
-    })
-    .prefault({}),
+  tools: toolsSchema.prefault({}),
+  agents: agentsSchema.prefault({}),
   /** Graph id → compiled LangGraph graph or a factory given the run's config. `lead_agent` is always there. */
   graphs: z
     .record(
@@ -142,6 +213,26 @@ export const deputyConfigSchema = z.strictObject({
     )
     .default({}),
 });
+
+type DeputyFields = z.output<typeof deputyFieldsSchema>;
+
+export const deputyConfigSchema = deputyFieldsSchema.superRefine(({ agents, graphs, models }, issues) => {
+  const modelNames = ["scripted", ...models.map((model) => model.name)];
+  for (const [name, { model }] of Object.entries(agents.custom)) {
+    const path = ["agents", "custom", name];
+    const conflict = agentNameConflict(name, graphs);
+    if (conflict !== undefined) issues.addIssue({ code: "custom", path, message: conflict });
+    if (model === undefined || modelNames.includes(model)) continue;
+    const message = `must be a name of models: ${modelNames.join(", ")}`;
+    issues.addIssue({ code: "custom", path: [...path, "model"], message });
+  }
+});
+
+/** An agent's name is accepted as an assistant id, as graph ids are. */
+function agentNameConflict(name: string, graphs: DeputyFields["graphs"]): string | undefined {
+  if (name === "lead_agent" || Object.hasOwn(graphs, name)) return "must not be the id of a graph";
+  return UUID.test(name) ? "must not look like the id of a stored assistant" : undefined;
+}
 
 export type DeputyConfigInput = z.input<typeof deputyConfigSchema>;
 export type DeputyConfig = z.output<typeof deputyConfigSchema>;

@@ -32,8 +32,9 @@ export async function* readEventData(
     if (openBytes > EVENT_BYTES_MAX)
       throw new ModelFailure("stream_error", `an event of more than ${EVENT_BYTES_MAX} bytes`);
     for (const data of pending.splice(0)) {
-      if (data.trim() !== DONE_MARK) yield data;
-      else return yield DONE_MARK;
+      const isDone = data.trim() === DONE_MARK;
+      yield isDone ? DONE_MARK : data;
+      if (isDone) return;
     }
   }
 }

@@ -36,7 +36,13 @@ describe("deputy.config.ts", () => {
   });
 
   it("accepts the file that ships", () => {
-    expect(parseDeputyConfig(configuration).models).toEqual([{ name: "openai", provider: "openai", fallbacks: [] }]);
+    const flags = { fallbacks: [], thinking: false, always_thinks: false, vision: true };
+    const models = [
+      { name: "openai", provider: "openai", ...flags },
+      { name: "anthropic", provider: "anthropic", ...flags },
+    ];
+    expect(parseDeputyConfig(configuration).models).toEqual(models);
+    expect(parseDeputyConfig({}).models).toEqual(models);
   });
 
   it.each([
@@ -63,6 +69,43 @@ describe("deputy.config.ts", () => {
   ])("refuses %j, naming path, value and range", (input, parts) => {
     const message = failure(input);
     for (const part of parts) expect(message).toContain(part);
+  });
+
+  const anthropic = { name: "a", provider: "anthropic", thinking: true };
+  it.each([
+    [{ ...anthropic, thinking: false, reasoning_effort: "low" }, ["models.0.reasoning_effort", "thinking: true"]],
+    [{ ...anthropic, thinking: false, always_thinks: true }, ["models.0.always_thinks", "thinking: true"]],
+    [{ ...anthropic, thinking_budget_tokens: 1_023 }, ["models.0.thinking_budget_tokens", ">=1024"]],
+    [
+      { ...anthropic, thinking_budget_tokens: 2_000, max_output_tokens: 2_000 },
+      ["models.0.thinking_budget_tokens", "below max_output_tokens, which is 2000"],
+    ],
+    [{ ...anthropic, thinking_budget_tokens: 32_000 }, ["below max_output_tokens, which is 32000"]],
+    [{ ...anthropic, thinking_budget_tokens: 2_000, reasoning_effort: "low" }, ["excludes thinking_budget_tokens"]],
+    [{ ...anthropic, reasoning_effort_off: "none" }, ["models.0.reasoning_effort_off", "anthropic"]],
+    [{ ...anthropic, reasoning_effort: "hard" }, ["models.0.reasoning_effort", "xhigh"]],
+    [
+      { ...anthropic, provider: "openai", thinking_budget_tokens: 2_000 },
+      ["models.0.thinking_budget_tokens", "for the provider anthropic"],
+    ],
+    [{ name: "s", provider: "scripted", thinking: true }, ["models.0.thinking", "does not think"]],
+    [{ name: "w", provider: "workers-ai" }, ["models.0.model", "required for workers-ai"]],
+  ])("refuses a model whose fields contradict each other: %j (R166)", (model, parts) => {
+    const message = failure({ models: [model] });
+    for (const part of parts) expect(message).toContain(part);
+  });
+
+  it("takes a model's thinking and vision flags, with what its provider needs (R166)", () => {
+    const models = [
+      { ...anthropic, thinking_budget_tokens: 4_000, max_output_tokens: 4_001, vision: true },
+      { name: "b", provider: "openai" as const, thinking: true, reasoning_effort: "high" as const },
+      { name: "c", provider: "workers-ai" as const, model: "@cf/x/y" },
+    ];
+    expect(parseDeputyConfig({ models }).models.map(({ thinking, vision }) => [thinking, vision])).toEqual([
+      [true, true],
+      [true, false],
+      [false, false],
+    ]);
   });
 
   it("names every bad field, not only the first", () => {
