@@ -30,6 +30,8 @@ export interface ModelNodeOptions {
   readonly maxTurns: number;
   readonly services: AgentServices;
   readonly streamTokens: boolean;
+  /** Whether its requests ask for extended thinking. A child's never do (delegation-behaviour 1.1). */
+  readonly thinking?: boolean;
 }
 
 /** Tools outlive the graphs built for runs, so each schema is translated once. */
@@ -42,9 +44,13 @@ function toToolSpec({ name, description, parameters }: GraphTool): ToolSpec {
   return { name, description, parameters: schema };
 }
 
-function toRequest(systemPrompt: string, state: ThreadState, tools: readonly ToolSpec[]): ModelRequest {
+function toRequest(
+  { systemPrompt, thinking = false }: ModelNodeOptions,
+  state: ThreadState,
+  tools: readonly ToolSpec[],
+): ModelRequest {
   const system = systemPrompt === "" ? [] : [new SystemMessage(systemPrompt)];
-  return { messages: [...system, ...state.messages], tools };
+  return { messages: [...system, ...state.messages], tools, ...(thinking ? { thinking } : {}) };
 }
 
 function modelConfig(config: RunnableConfig, streamTokens: boolean): RunnableConfig {
@@ -67,7 +73,7 @@ export function modelNode(options: ModelNodeOptions) {
       ({ model = options.model, ...request }) => model.generate(request, config),
       context,
     );
-    const answer = await call({ ...toRequest(options.systemPrompt, writes.state(), specs), model: options.model });
+    const answer = await call({ ...toRequest(options, writes.state(), specs), model: options.model });
     await runAfterModel(hooks, answer, writes, context);
     writes.add({ run_progress: { run_id: context.runId ?? null, turns: turns + 1 } });
   }
