@@ -4,8 +4,10 @@
  * crash leaves all of it or none.
  */
 import { BaseMessage, isToolMessage, type ToolMessage } from "@langchain/core/messages";
+import { usageOfAnswer } from "../agent/models/answer-usage.ts";
 import { toDelegationKwargs } from "../domain/delegation/delegation-result.ts";
 import { type SubagentEnd, toSubagentEnd, toSubagentStep } from "../domain/delegation/subagent-steps.ts";
+import { type CallerUsage, LEAD_CALLER, subagentCaller } from "../domain/run/run-usage.ts";
 import { isStep, toStepMessage } from "../agent/subagents/step-capture.ts";
 import type { WorkspaceStaging } from "../agent/tools/workspace.ts";
 import type { CheckpointCommit, CommitHook, WritesCommit } from "../platform/durable-storage/commit-hook.ts";
@@ -48,31 +50,33 @@ export class CommitEvents implements CommitHook {
     }
     const runId = this.#ports.currentRunId();
     if (runId === undefined || messages.length === 0 || commit.taskPath.includes(INPUT_NODE)) return;
-    const drafts = commit.checkpointNs === "" ? this.#rootDrafts(runId, messages) : this.#childDrafts(commit, messages);
-    if (drafts.length > 0) this.#ports.outbox.append(drafts, { now: this.#ports.now() });
+    const { drafts, usage } =
+      commit.checkpointNs === "" ? this.#rootMirror(runId, messages) : this.#childMirror(commit, messages);
+    if (drafts.length > 0) this.#ports.outbox.append(drafts, { now: this.#ports.now(), used: { runId, usage } });
   }
 
   onCheckpoint(commit: CheckpointCommit): void {
     if (commit.checkpointNs === "") this.#ports.onRootCheckpoint(commit.checkpointId);
   }
 
-  #rootDrafts(runId: string, messages: readonly BaseMessage[]): RunEventDraft[] {
-    return messages.flatMap((message) => {
+  #rootMirror(runId: string, messages: readonly BaseMessage[]): Mirror {
+    const drafts = messages.flatMap((message) => {
       const told = messageEvent(runId, message);
       const ended = isToolMessage(message) ? this.#endDelegation(runId, message) : [];
       return told === undefined ? ended : [...ended, told];
     });
+    return { drafts, usage: usageOf(LEAD_CALLER, messages) };
   }
 
   /** Steps of the child whose namespace this is; a nested child's end belongs to its parent child's results. */
-  #childDrafts(commit: WritesCommit, messages: readonly BaseMessage[]): RunEventDraft[] {
+  #childMirror(commit: WritesCommit, messages: readonly BaseMessage[]): Mirror {
     const delegation = this.#ports.delegations.findByNamespace(commit.checkpointNs);
-    if (delegation === undefined) return [];
+    if (delegation === undefined) return { drafts: [], usage: [] };
     const captured = messages.filter(isStep);
     const ended = captured.filter(isToolMessage).flatMap((message) => this.#endDelegation(delegation.runId, message));
     const steps = captured.flatMap((message, index) => this.#stepDraft(delegation, delegation.steps + index, message));
     this.#ports.delegations.save({ ...delegation, steps: delegation.steps + captured.length });
-    return [...ended, ...steps];
+    return { drafts: [...ended, ...steps], usage: usageOf(subagentCaller(delegation.subagentType), messages) };
   }
 
   #stepDraft({ taskId, runId }: DelegationRecord, index: number, message: BaseMessage): RunEventDraft[] {
@@ -114,6 +118,16 @@ export class CommitEvents implements CommitHook {
 function endDraft(runId: string, content: SubagentEnd): RunEventDraft {
   const metadata = { task_id: content.task_id };
   return { run_id: runId, event_type: "subagent.end", category: "subagent", content, metadata };
+}
+
+/** What a commit puts into the log, and what its answers used: each is committed once, so each is counted once. */
+interface Mirror {
+  readonly drafts: RunEventDraft[];
+  readonly usage: readonly CallerUsage[];
+}
+
+function usageOf(caller: string, messages: readonly BaseMessage[]): readonly CallerUsage[] {
+  return messages.flatMap((message) => usageOfAnswer(caller, message) ?? []);
 }
 
 function messagesOf(commit: WritesCommit): BaseMessage[] {

@@ -24,13 +24,13 @@ export class ThreadDelegationJournal implements DelegationJournal {
     this.#ports = ports;
   }
 
-  started({ taskId, description, checkpointNs }: DelegationStart): "recorded" | "already_recorded" {
+  started({ taskId, description, subagentType, checkpointNs }: DelegationStart): "recorded" | "already_recorded" {
     const { storage, delegations, outbox } = this.#ports;
     if (delegations.find(taskId) !== undefined) return "already_recorded";
     const runId = this.#ports.currentRunId();
     invariant(runId !== undefined, `delegation '${taskId}' started outside a run`);
     storage.transactionSync(() => {
-      delegations.save({ taskId, runId, checkpointNs, steps: 0, cancelled: false });
+      delegations.save({ taskId, runId, subagentType, checkpointNs, steps: 0, cancelled: false });
       const content = toSubagentStart(taskId, description);
       outbox.append(
         [{ run_id: runId, event_type: "subagent.start", category: "subagent", content, metadata: { task_id: taskId } }],

@@ -8,7 +8,8 @@ import { runEnded } from "./thread-log.ts";
 
 /** Call inside a transaction: a status without its event, or the other way round, would contradict the log (P1). */
 export function saveRunEnd(context: ThreadContext, ended: RunRecord): void {
-  context.runs.save(ended);
-  context.outbox.append([runEnded(ended)], { now: ended.updatedAt });
+  const usage = context.outbox.usageOf(ended.runId);
+  context.runs.save({ ...ended, usage });
+  context.outbox.append([runEnded({ ...ended, usage })], { now: ended.updatedAt });
   for (const { taskId } of context.delegations.ofRun(ended.runId)) context.delegations.delete(taskId);
 }

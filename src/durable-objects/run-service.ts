@@ -235,6 +235,7 @@ export class RunService {
       framesReserved: FRAME_RESERVATION,
       error: null,
       interrupts: null,
+      usage: null,
       createdAt,
       updatedAt: createdAt,
     };

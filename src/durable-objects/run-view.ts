@@ -16,5 +16,6 @@ export function toRun(run: RunRecord, threadId: string): Run {
     multitask_strategy,
     kwargs,
     error: run.error,
+    ...(run.usage === null ? {} : { usage: [...run.usage] }),
   };
 }

@@ -4,6 +4,7 @@
  * A run has one `run.start` and one terminal event: `run.end`, or `run.error` when it failed. The run row, not the event,
  * is the authority on its status.
  */
+import { LEAD_CALLER } from "../domain/run/run-usage.ts";
 import type { RunEventDraft } from "../protocol/run-events.ts";
 import type { RunRecord } from "../platform/durable-storage/run-store.ts";
 import { toWireMessage } from "../agent/wire/to-wire.ts";
@@ -29,14 +30,16 @@ export function runRecovered(run: RunRecord): RunEventDraft {
   };
 }
 
-export function runEnded(run: RunRecord): RunEventDraft {
-  return run.error === null
-    ? { run_id: run.runId, event_type: "run.end", category: "outputs", content: { status: run.status }, metadata: {} }
+/** With what the run used, so that the log alone answers what a thread costs. */
+export function runEnded({ runId, status, error, usage }: RunRecord): RunEventDraft {
+  const used = usage === null || usage.length === 0 ? {} : { usage };
+  return error === null
+    ? { run_id: runId, event_type: "run.end", category: "outputs", content: { status, ...used }, metadata: {} }
     : {
-        run_id: run.runId,
+        run_id: runId,
         event_type: "run.error",
         category: "error",
-        content: { status: run.status, ...run.error },
+        content: { status, ...error, ...used },
         metadata: {},
       };
 }
@@ -61,6 +64,6 @@ export function messageEvent(runId: string, message: BaseMessage): RunEventDraft
     event_type: eventType,
     category: "message",
     content: toWireMessage(message),
-    metadata: { caller: "lead_agent" },
+    metadata: { caller: LEAD_CALLER },
   };
 }

@@ -62,6 +62,24 @@ export const createRunBodySchema = z.strictObject({
 });
 export type CreateRunBody = z.output<typeof createRunBodySchema>;
 
+const tokenCountsSchema = z.object({
+  /** Answers of the model these counts are of. */
+  answers: z.int(),
+  input_tokens: z.int(),
+  output_tokens: z.int(),
+  total_tokens: z.int(),
+  cache_read_tokens: z.int().optional(),
+});
+
+const callerUsageSchema = z.object({
+  /** `lead_agent` or `subagent:<name>`. */
+  caller: z.string(),
+  model_name: z.string().nullable(),
+  reported: tokenCountsSchema.optional(),
+  /** Deputy's own, for answers whose provider reported nothing. */
+  estimated: tokenCountsSchema.optional(),
+});
+
 export const runSchema = z
   .object({
     run_id: z.string(),
@@ -75,6 +93,8 @@ export const runSchema = z
     kwargs: z.record(z.string(), z.unknown()).optional(),
     /** Why the run is not a success. */
     error: z.object({ error: z.string(), message: z.string() }).nullish(),
+    /** Tokens by caller and model, once the run has ended. */
+    usage: z.array(callerUsageSchema).optional(),
   })
   .meta({ ref: "Run" });
 export type Run = z.infer<typeof runSchema>;

@@ -6,6 +6,7 @@
 import type { BaseChatModel, BaseChatModelCallOptions } from "@langchain/core/language_models/chat_models";
 import type { AIMessage, AIMessageChunk, BaseMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
+import { withUsageEstimate } from "./answer-usage.ts";
 import { toAnswer } from "./model-answer.ts";
 import { ModelFailure } from "./model.ts";
 import { withPartialText } from "./partial-text.ts";
@@ -33,7 +34,8 @@ export async function generateFromStream<Options extends BaseChatModelCallOption
   }
   config.signal?.throwIfAborted();
   if (!whole) throw new ModelFailure("truncated", "the answer ended before it began");
-  return toAnswer({ id: whole.id ?? "", chunk: whole, providerCallIds: extras.providerCallIds ?? {} });
+  const answer = toAnswer({ id: whole.id ?? "", chunk: whole, providerCallIds: extras.providerCallIds ?? {} });
+  return withUsageEstimate(answer, messages);
 }
 
 function modelConfig(config: RunnableConfig): RunnableConfig {

@@ -2,8 +2,10 @@
  * Counts what one child's model calls used (delegation-behaviour 1.6). Cumulative and deduplicated by message id; an
  * answer without usage adds nothing, and no usage at all stays absent instead of becoming zeros (R63).
  */
-import { isAIMessage, type BaseMessage, type UsageMetadata } from "@langchain/core/messages";
+import type { BaseMessage } from "@langchain/core/messages";
 import type { DelegationUsage } from "../../domain/delegation/delegation-outcome.ts";
+import { subagentCaller } from "../../domain/run/run-usage.ts";
+import { reportedUsage } from "../models/answer-usage.ts";
 import type { ChatModel } from "../models/model.ts";
 
 export interface UsageRecord extends DelegationUsage {
@@ -21,29 +23,18 @@ export class TokenCollector {
   readonly #records = new Map<string, UsageRecord>();
 
   constructor(agentName: string, modelName: string) {
-    this.#caller = `subagent:${agentName}`;
+    this.#caller = subagentCaller(agentName);
     this.#modelName = modelName;
   }
 
   /** Messages other than answers, answers without a positive total and answers seen before change nothing. */
   record(message: BaseMessage, modelName: string = this.#modelName): void {
-    if (!isAIMessage(message) || message.id === undefined || this.#records.has(message.id)) return;
-    // The library types `usage_metadata` as never for a message without declared tools.
-    const usage = message.usage_metadata as unknown as UsageMetadata | undefined;
+    if (message.id === undefined || this.#records.has(message.id)) return;
+    const usage = reportedUsage(message);
     if (usage === undefined) return;
-    const { input_tokens, output_tokens } = usage;
-    const total = usage.total_tokens > 0 ? usage.total_tokens : input_tokens + output_tokens;
-    if (!(total > 0)) return;
-    const cached = usage.input_token_details?.cache_read ?? 0;
-    this.#records.set(message.id, {
-      source_run_id: message.id,
-      caller: this.#caller,
-      model_name: modelName,
-      input_tokens,
-      output_tokens,
-      total_tokens: total,
-      ...(cached > 0 ? { cache_read_tokens: cached } : {}),
-    });
+    const { answers: _one, ...counts } = usage;
+    const who = { source_run_id: message.id, caller: this.#caller, model_name: modelName };
+    this.#records.set(message.id, { ...who, ...counts });
   }
 
   /** Counts every answer of `model` and of its fallbacks, also one that never reaches the child's state. */

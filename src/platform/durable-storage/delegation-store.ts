@@ -11,6 +11,7 @@ const DELEGATION_ROW_VERSION = 1;
 export interface DelegationRecord {
   readonly taskId: string;
   readonly runId: string;
+  readonly subagentType: string;
   /** The child's checkpoints stand under this namespace. */
   readonly checkpointNs: string;
   readonly steps: number;
@@ -20,6 +21,7 @@ export interface DelegationRecord {
 interface DelegationRow extends Record<string, SqlStorageValue> {
   task_id: string;
   run_id: string;
+  subagent_type: string;
   checkpoint_ns: string;
   steps: number;
   cancelled: number;
@@ -34,11 +36,13 @@ export class DelegationStore {
 
   save(delegation: DelegationRecord): void {
     this.#sql.exec(
-      `INSERT INTO delegations (task_id, v, run_id, checkpoint_ns, steps, cancelled) VALUES (?, ?, ?, ?, ?, ?)
+      `INSERT INTO delegations (task_id, v, run_id, subagent_type, checkpoint_ns, steps, cancelled)
+       VALUES (?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT (task_id) DO UPDATE SET steps = excluded.steps, cancelled = excluded.cancelled`,
       delegation.taskId,
       DELEGATION_ROW_VERSION,
       delegation.runId,
+      delegation.subagentType,
       delegation.checkpointNs,
       delegation.steps,
       delegation.cancelled ? 1 : 0,
@@ -80,6 +84,7 @@ function toRecord(row: DelegationRow): DelegationRecord {
   return {
     taskId: row.task_id,
     runId: row.run_id,
+    subagentType: row.subagent_type,
     checkpointNs: row.checkpoint_ns,
     steps: row.steps,
     cancelled: row.cancelled === 1,

@@ -1,11 +1,13 @@
 /**
  * The event outbox: run events wait here, in the transaction of the fact they tell, until D1 has them.
  * Owns sequence numbers: gap-free and strictly increasing per thread (P1, P3). The newest block row outlives its events
- * and remembers the last number given. A block is rewritten by appends up to `BLOCK_BYTES_MAX`, so a commit costs one
+ * and remembers the last number given, and what the newest run used so far: sums that grow with the answers they count cost
+ * no row of their own. A block is rewritten by appends up to `BLOCK_BYTES_MAX`, so a commit costs one
  * row however many events it carries.
  * Does not know D1: `pending()` hands events out, `settle()` takes note that they arrived.
  */
 import { Buffer } from "node:buffer";
+import { addUsage, type CallerUsage } from "../../domain/run/run-usage.ts";
 import type { RunEvent, RunEventDraft } from "../../protocol/run-events.ts";
 import type { SqlExecutor } from "./metered-sql.ts";
 
@@ -24,6 +26,21 @@ interface BlockRow extends Record<string, SqlStorageValue> {
   bytes: number;
   thread_changes: number;
   events: string;
+  /** A `RunUsage` as JSON. */
+  usage: string | null;
+}
+
+/** PERSISTED. */
+interface RunUsage {
+  readonly run_id: string;
+  readonly usage: readonly CallerUsage[];
+}
+
+export interface AppendOptions {
+  readonly now: number;
+  readonly threadChanged?: boolean;
+  /** What the answers among the events used, for the run they belong to. */
+  readonly used?: { readonly runId: string; readonly usage: readonly CallerUsage[] };
 }
 
 export interface PendingEvents {
@@ -45,8 +62,8 @@ export class EventOutbox {
    * Numbers and stores the drafts: one row, or one for each block they fill. Call inside the transaction of the fact.
    * Returns the last number given.
    */
-  append(drafts: readonly RunEventDraft[], options: { now: number; threadChanged?: boolean }): number {
-    let tail = this.#tail();
+  append(drafts: readonly RunEventDraft[], options: AppendOptions): number {
+    let tail = withUsage(this.#tail(), options.used);
     const lastSeq = tail?.last_seq ?? 0;
     const createdAt = new Date(options.now).toISOString();
     const events = drafts.map((draft, index) =>
@@ -67,6 +84,7 @@ export class EventOutbox {
       block: (tail?.block ?? 1) + (fits ? 0 : 1),
       last_seq: (tail?.last_seq ?? 0) + added.length,
       thread_changes: (fits ? (tail?.thread_changes ?? 0) : 0) + threadChanges,
+      usage: tail?.usage ?? null,
       ...(fits ? grown : measured(added)),
     };
     this.#write(row);
@@ -75,6 +93,12 @@ export class EventOutbox {
 
   lastSeq(): number {
     return this.#tail()?.last_seq ?? 0;
+  }
+
+  /** What the run used so far; nothing once a later run's answers are counted. */
+  usageOf(runId: string): readonly CallerUsage[] {
+    const usage = parseUsage(this.#tail());
+    return usage?.run_id === runId ? usage.usage : [];
   }
 
   /** The oldest block that still waits, or `undefined` when D1 has everything. */
@@ -111,17 +135,31 @@ export class EventOutbox {
 
   #write(row: BlockRow): void {
     this.#sql.exec(
-      `INSERT INTO event_outbox (block, v, last_seq, bytes, thread_changes, events) VALUES (?, ?, ?, ?, ?, ?)
+      `INSERT INTO event_outbox (block, v, last_seq, bytes, thread_changes, events, usage) VALUES (?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT (block) DO UPDATE SET last_seq = excluded.last_seq, bytes = excluded.bytes,
-         thread_changes = excluded.thread_changes, events = excluded.events`,
+         thread_changes = excluded.thread_changes, events = excluded.events, usage = excluded.usage`,
       row.block,
       OUTBOX_ROW_VERSION,
       row.last_seq,
       row.bytes,
       row.thread_changes,
       row.events,
+      row.usage,
     );
   }
+}
+
+const NO_BLOCK: BlockRow = { block: 1, last_seq: 0, bytes: 2, thread_changes: 0, events: "[]", usage: null };
+
+function withUsage(tail: BlockRow | undefined, used: AppendOptions["used"]): BlockRow | undefined {
+  if (used === undefined || used.usage.length === 0) return tail;
+  const before = parseUsage(tail);
+  const usage = addUsage(before?.run_id === used.runId ? before.usage : [], used.usage);
+  return { ...(tail ?? NO_BLOCK), usage: JSON.stringify({ run_id: used.runId, usage } satisfies RunUsage) };
+}
+
+function parseUsage(row: BlockRow | undefined): RunUsage | undefined {
+  return row === undefined || row.usage === null ? undefined : (JSON.parse(row.usage) as RunUsage);
 }
 
 /** Runs of encoded events that fit a block each; an event past the bound has one of its own. */

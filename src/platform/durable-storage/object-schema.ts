@@ -8,7 +8,7 @@
 import { BATCH_WINDOW_SCHEMA } from "./batch-window-store.ts";
 import { CHECKPOINT_SCHEMA } from "./checkpoint-schema.ts";
 import { GRANT_SCHEMA } from "./grant-store.ts";
-import { RUN_SCHEMA } from "./run-schema.ts";
+import { RUN_SCHEMA, RUN_USAGE_SCHEMA } from "./run-schema.ts";
 import { WORKSPACE_SCHEMA } from "../workspace/workspace-schema.ts";
 import { climbSchemaLadder, hasSchemaLadder, type SchemaStep } from "./schema-ladder.ts";
 
@@ -18,6 +18,7 @@ export const OBJECT_SCHEMA: readonly SchemaStep[] = [
   RUN_SCHEMA,
   BATCH_WINDOW_SCHEMA,
   WORKSPACE_SCHEMA,
+  RUN_USAGE_SCHEMA,
 ];
 
 /** Brings storage to the code's schema; cheap when it is there (two small reads). */

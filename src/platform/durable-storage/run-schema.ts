@@ -62,3 +62,13 @@ export const RUN_SCHEMA: SchemaStep = {
     ) WITHOUT ROWID`,
   ],
 };
+
+/** Who used how many tokens: summed up in the outbox, kept with the run, under the name of the delegation's subagent. */
+export const RUN_USAGE_SCHEMA: SchemaStep = {
+  id: "run-usage-1",
+  statements: [
+    "ALTER TABLE event_outbox ADD COLUMN usage TEXT",
+    "ALTER TABLE runs ADD COLUMN usage TEXT",
+    "ALTER TABLE delegations ADD COLUMN subagent_type TEXT NOT NULL DEFAULT 'unknown'",
+  ],
+};

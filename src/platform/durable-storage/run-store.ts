@@ -4,6 +4,7 @@
  * Does not own frames (their id reservation rides in the row) or events.
  */
 import type { RecoveryRecord } from "../../domain/run/recovery.ts";
+import type { CallerUsage } from "../../domain/run/run-usage.ts";
 import type { ManagedSubagent } from "../../domain/delegation/managed-subagent.ts";
 import { isTerminal, type RunStatus } from "../../domain/run/run-status.ts";
 import type { RunCommand } from "../../protocol/thread-rpc.ts";
@@ -41,6 +42,8 @@ export interface RunRecord {
   readonly error: RunError | null;
   /** What the run's graph asked, when it ended waiting for an answer. */
   readonly interrupts: readonly unknown[] | null;
+  /** By caller and model, once the run has ended; null before, and in older rows. */
+  readonly usage: readonly CallerUsage[] | null;
   readonly createdAt: number;
   readonly updatedAt: number;
 }
@@ -58,6 +61,7 @@ interface RunRow extends Record<string, SqlStorageValue> {
   frames_reserved: number;
   error: string | null;
   interrupts: string | null;
+  usage: string | null;
   created_at: number;
   updated_at: number;
 }
@@ -74,11 +78,11 @@ export class RunStore {
   save(run: RunRecord): void {
     this.#sql.exec(
       `INSERT INTO runs (run_id, v, status, graph_id, command, base_checkpoint_id, final_checkpoint_id, cancel_requested, attempt, recovery,
-         frames_reserved, error, interrupts, created_at, updated_at)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+         frames_reserved, error, interrupts, usage, created_at, updated_at)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT (run_id) DO UPDATE SET status = excluded.status, final_checkpoint_id = excluded.final_checkpoint_id, cancel_requested = excluded.cancel_requested,
          attempt = excluded.attempt, recovery = excluded.recovery, frames_reserved = excluded.frames_reserved,
-         error = excluded.error, interrupts = excluded.interrupts, updated_at = excluded.updated_at`,
+         error = excluded.error, interrupts = excluded.interrupts, usage = excluded.usage, updated_at = excluded.updated_at`,
       run.runId,
       RUN_ROW_VERSION,
       run.status,
@@ -92,6 +96,7 @@ export class RunStore {
       run.framesReserved,
       run.error === null ? null : JSON.stringify(run.error),
       run.interrupts === null ? null : JSON.stringify(run.interrupts),
+      run.usage === null ? null : JSON.stringify(run.usage),
       run.createdAt,
       run.updatedAt,
     );
@@ -166,6 +171,7 @@ function toRecord(row: RunRow): RunRecord {
     framesReserved: row.frames_reserved,
     error: row.error === null ? null : (JSON.parse(row.error) as RunError),
     interrupts: row.interrupts === null ? null : (JSON.parse(row.interrupts) as unknown[]),
+    usage: row.usage === null ? null : (JSON.parse(row.usage) as CallerUsage[]),
     createdAt: row.created_at,
     updatedAt: row.updated_at,
   };

@@ -25,7 +25,7 @@ it("a delegation that is cancelled ends those its child had open in the log, inn
       now,
       report: () => undefined,
     });
-    const open = { runId: "run", steps: 0, cancelled: false };
+    const open = { runId: "run", subagentType: "bash", steps: 0, cancelled: false };
     delegations.save({ ...open, taskId: "outer", checkpointNs: "tools:a" });
     delegations.save({ ...open, taskId: "inner", checkpointNs: "tools:a|tools:b" });
     delegations.save({ ...open, taskId: "innermost", checkpointNs: "tools:a|tools:b|tools:c" });
@@ -72,7 +72,14 @@ it("R117: a step that no event can be made of is reported with its place, and th
       now,
       report: (what, details) => void reported.push({ what, ...details }),
     });
-    delegations.save({ runId: "run", taskId: "task", checkpointNs: "tools:a", steps: 3, cancelled: false });
+    delegations.save({
+      runId: "run",
+      subagentType: "bash",
+      taskId: "task",
+      checkpointNs: "tools:a",
+      steps: 3,
+      cancelled: false,
+    });
     const malformed = new AIMessage({ id: "m1", content: "" });
     Object.defineProperty(malformed, "text", { value: undefined });
     const messages = [malformed, new AIMessage({ id: "m2", content: "fine" })];

@@ -147,7 +147,7 @@ describe("the end of a run", () => {
       const run = await startRun(runtime, "@ say done");
       await runtime.context.live.get(run.runId)!.done;
       const { delegations, runs } = runtime.context;
-      const mark = { checkpointNs: "tools:a", steps: 0, cancelled: false };
+      const mark = { subagentType: "bash", checkpointNs: "tools:a", steps: 0, cancelled: false };
       delegations.save({ ...mark, taskId: "left", runId: run.runId });
       delegations.save({ ...mark, taskId: "other", runId: "another run" });
       thread.storage.transactionSync(() => {
