@@ -12,11 +12,17 @@ import {
 } from "../../src/agent/subagents/provider.ts";
 import { SubagentService, type SubagentLifecycleEvent } from "../../src/agent/subagents/subagent-service.ts";
 import { countedIds } from "./agent-fixture.ts";
-import { gate, type ChildPlan, type PlannedChild } from "./child-plan.ts";
+import { gate, type ChildPlan } from "./child-plan.ts";
+
+export interface SubjectChild {
+  readonly request: SubagentRequest;
+  /** What the child was asked of whoever answers for it, in order: its model, or another process. */
+  readonly asked: readonly unknown[];
+}
 
 export interface ProviderSubject {
   readonly provider: () => SubagentProvider;
-  readonly child: (plan: ChildPlan, more?: Partial<SubagentRequest>) => PlannedChild;
+  readonly child: (plan: ChildPlan, more?: Partial<SubagentRequest>) => SubjectChild;
 }
 
 const CAPABILITIES = ["outputSchema", "depthLimit", "toolFilter", "persona"] as const;

@@ -5,6 +5,7 @@
  * it is read, never stored.
  */
 import type { Result } from "../shared/result.ts";
+import type { AcpEndpoint } from "./acp-endpoint.ts";
 
 /** The administrator's part of a subagent. PERSISTED in definition rows and in run rows: fields are only added. */
 export interface ManagedDefinition {
@@ -21,6 +22,8 @@ export interface ManagedDefinition {
   /** The provider of the seam that runs it. */
   readonly provider: string;
   readonly maxDepth: number;
+  /** Where the agent of provider `acp` is; it has its own prompt, tools, model and bounds, so those above say nothing. */
+  readonly acp?: AcpEndpoint;
 }
 
 /** What a run keeps of one, as it was when the run was accepted. PERSISTED. */

@@ -1,0 +1,53 @@
+/**
+ * Opens WebSockets in a Worker: by `fetch` with an upgrade, the one way there to send headers with it.
+ * Owns the translation of the answer. The upgrade waits for headers like any other request, so it takes its turn at the
+ * gate of its thread's model requests (architecture section 6).
+ */
+import { ConnectionFault, type OpenWebSocket } from "../agent/subagents/web-socket.ts";
+import type { HeaderGates } from "../agent/models/header-gate.ts";
+
+export function fetchWebSocket(gates: HeaderGates): OpenWebSocket {
+  // Called without a receiver: workerd refuses its global `fetch` as a method of another object.
+  const send: typeof fetch = (input, init) => fetch(input, init);
+  return async ({ url, headers, scope }, events, signal) => {
+    const response = await upgrade(gates.wrap(send, scope), { url, headers, signal });
+    const socket = response.webSocket;
+    if (socket === null) {
+      await response.body?.cancel();
+      throw new ConnectionFault(`the agent refuses the connection with status ${response.status}`);
+    }
+    socket.addEventListener("message", ({ data }) => (typeof data === "string" ? events.text(data) : events.binary()));
+    let isClosed = false;
+    const onClosed = (): void => {
+      if (isClosed) return;
+      isClosed = true;
+      events.closed();
+    };
+    socket.addEventListener("close", onClosed);
+    socket.addEventListener("error", onClosed);
+    socket.accept();
+    return {
+      send: (text) => socket.send(text),
+      close: (code) => {
+        if (socket.readyState === WebSocket.OPEN) socket.close(code);
+      },
+    };
+  };
+}
+
+interface Upgrade {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+}
+
+async function upgrade(send: typeof fetch, { url, headers, signal }: Upgrade): Promise<Response> {
+  try {
+    // `fetch` knows no `ws:`; the upgrade is what makes it one. A redirect would carry the headers elsewhere.
+    const address = url.replace(/^ws/, "http");
+    return await send(address, { headers: { ...headers, Upgrade: "websocket" }, redirect: "manual", signal });
+  } catch (error) {
+    signal.throwIfAborted();
+    throw new ConnectionFault("the agent cannot be reached", { cause: error });
+  }
+}

@@ -1,0 +1,22 @@
+import { afterAll, beforeAll, describe } from "vitest";
+import { acpProvider } from "../../src/agent/subagents/providers/acp.ts";
+import { systemTimers } from "../../src/agent/subagents/timers.ts";
+import { AcpAgentProcess } from "../support/acp-agent-process.ts";
+import { acpChild } from "../support/acp-child.ts";
+import { providerSuite } from "../support/provider-suite.ts";
+
+let agent: AcpAgentProcess;
+let planned: ReturnType<typeof acpChild>;
+
+beforeAll(async () => {
+  agent = await AcpAgentProcess.start();
+  planned = acpChild(agent);
+});
+afterAll(() => agent.stop());
+
+describe("R158 the acp provider, against an agent in a process of its own", () => {
+  providerSuite({
+    provider: () => acpProvider({ openWebSocket: planned.openWebSocket, timers: systemTimers }),
+    child: (plan, more) => planned.child(plan, more),
+  });
+});
