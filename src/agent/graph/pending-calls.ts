@@ -8,7 +8,7 @@ import type { ToolCall } from "@langchain/core/messages/tool";
 export type IdentifiedToolCall = ToolCall & { id: string };
 
 /** Set by a tool whose result ends the turn: the model is not called again. */
-const ENDS_TURN_KEY = "deputy_ends_turn";
+export const ENDS_TURN_KEY = "deputy_ends_turn";
 
 function isIdentified(call: ToolCall): call is IdentifiedToolCall {
   return typeof call.id === "string" && call.id !== "";

@@ -7,6 +7,7 @@ import { isBlank } from "../../domain/delegation/delegation-outcome.ts";
 import { ERROR_FALLBACK_KEY } from "../../domain/model-errors/fallback-answer.ts";
 import { TurnBudgetError } from "../graph/turn-budget.ts";
 import { ModelFailure } from "../models/model.ts";
+import { boundDiagnostic } from "./diagnostic.ts";
 import type { SubagentResult, TextBlock } from "./provider.ts";
 
 /** The child ended by itself. Only a mark on the last answer counts: an earlier one is stale (R87, R88). */
@@ -18,7 +19,11 @@ export function toChildResult(messages: readonly BaseMessage[]): SubagentResult 
   const detail: unknown = last.additional_kwargs["error_detail"];
   const diagnostic = [last.text, detail].find((text): text is string => typeof text === "string" && !isBlank(text));
   const earlier = messages.filter((message) => message !== last);
-  return { output: lastText(earlier), stopReason: "error", diagnostic: diagnostic ?? "LLM request failed" };
+  return {
+    output: lastText(earlier),
+    stopReason: "error",
+    diagnostic: boundDiagnostic(diagnostic ?? "LLM request failed"),
+  };
 }
 
 /** The child was ended by a throw. An empty answer is no error: what it said before decides (R98). */
@@ -26,7 +31,11 @@ export function toStoppedResult(messages: readonly BaseMessage[], error: unknown
   const output = lastText(messages);
   if (error instanceof TurnBudgetError) return toCappedResult(messages, output);
   if (error instanceof ModelFailure && error.reason === "empty") return { output, stopReason: "completed" };
-  return { output, stopReason: "error", diagnostic: error instanceof Error ? error.message : String(error) };
+  return {
+    output,
+    stopReason: "error",
+    diagnostic: boundDiagnostic(error instanceof Error ? error.message : String(error)),
+  };
 }
 
 /** A child whose last model call failed has failed, whatever ended it. */

@@ -6,6 +6,7 @@
  */
 import type { BaseMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
+import type { AcpEndpoint } from "../../domain/delegation/acp-endpoint.ts";
 import type { AgentServices } from "../graph/agent-services.ts";
 import type { AgentHook } from "../hooks/hook.ts";
 import type { ChatModel } from "../models/model.ts";
@@ -39,14 +40,16 @@ export interface ChildAgent {
   readonly tools: readonly Tool[];
   readonly hooks: readonly AgentHook[];
   readonly maxTurns: number;
+  /** Where the agent is, when it is one of another process; then it has its own prompt, tools and model. */
+  readonly endpoint?: AcpEndpoint;
 }
 
 /** `restored`: already told before a crash. */
 export type MessageOrigin = "new" | "restored";
 
 export interface SubagentRequest {
-  /** The child's one Human message, verbatim. */
-  readonly prompt: string;
+  /** The child's one Human message, verbatim; a string is one block of text. */
+  readonly prompt: string | readonly TextBlock[];
   readonly agent: ChildAgent;
   readonly parent: DelegatingAgent;
   /** Fires before the child exists: `start` rejects. Fires after: the run settles `aborted`. */
@@ -55,16 +58,22 @@ export interface SubagentRequest {
   readonly id: string;
   /** Called for every assistant and tool message as it appears. Must not throw. */
   readonly onMessage?: (message: BaseMessage, origin: MessageOrigin) => void;
-  /** A short display name. */
+  /** A short display name; kept with the child where the provider keeps its children. */
   readonly label?: string;
-  /** Needs `outputSchema`. An object-rooted JSON Schema. */
+  /** Needs `outputSchema`. A JSON Schema of the subset that `checkOutputSchema` names. */
   readonly outputSchema?: unknown;
   /** Needs `depthLimit`. Absolute: the child's depth must not exceed it. */
   readonly maxDepth?: number;
-  /** Needs `toolFilter`. */
+  /** Needs `toolFilter`. Names tools of `agent`, in at least one of its lists. */
   readonly toolFilter?: ToolFilter;
   /** Needs `persona`. Replaces the system prompt; "" is an explicit empty one. */
   readonly persona?: string;
+}
+
+/** What a provider is given: the checked request, and the service's own part. */
+export interface CheckedSubagentRequest extends SubagentRequest {
+  /** A provider hands it every run that `resume` gives, before its caller gets it: resumed runs are observed like started ones. */
+  readonly onResume?: (run: SubagentRun) => void;
 }
 
 /** Open: a consumer treats a reason it does not know as a failure. */
@@ -111,8 +120,17 @@ export interface SubagentProvider {
   readonly capabilities: SubagentCapabilities;
   /** Whether the child sees the parent's completed turns. Descriptive. */
   readonly inheritsParentContext: boolean;
+  /**
+   * Its children act outside of what a step commits: a start that may have reached one before a crash is not repeated,
+   * and the delegation fails and says so.
+   */
+  readonly startsOnce?: true;
   /** Resolves once the child exists. Starts may overlap; one never frees or finishes another. */
-  start(request: SubagentRequest): Promise<SubagentRun>;
+  start(request: CheckedSubagentRequest): Promise<SubagentRun>;
+}
+
+export function promptBlocks({ prompt }: Pick<SubagentRequest, "prompt">): readonly TextBlock[] {
+  return typeof prompt === "string" ? [{ type: "text", text: prompt }] : prompt;
 }
 
 export function textOf(result: SubagentResult): string {

@@ -17,7 +17,7 @@ export const FORK_PROVIDER_NAME = "fork";
 export function forkProvider(): SubagentProvider {
   return {
     name: FORK_PROVIDER_NAME,
-    capabilities: { outputSchema: false, depthLimit: true, toolFilter: true, persona: true },
+    capabilities: { outputSchema: true, depthLimit: true, toolFilter: true, persona: true },
     inheritsParentContext: true,
     start: async (request) => new ForkedRun(request, seedOf(request)),
   };

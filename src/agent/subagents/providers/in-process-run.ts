@@ -1,29 +1,21 @@
 /**
  * One child graph in this process: the driver that `spawn` and `fork` share (architecture sections 4 and 8).
- * Owns the child's first state, its config and the reading of its stream. Invariants: fresh ThreadState (R128); no
- * checkpoint coordinates are set, so an interactive child inherits its task's saver and namespace and goes on from its
- * own last step after a crash (R129, R130); the prompt is sent verbatim; what came with the history is never told as a
- * step, counted or taken for the result.
+ * Owns the child's first state and the reading of its stream. Invariants: fresh ThreadState (R128); after a crash an
+ * interactive child goes on from its own last step; the prompt is sent verbatim; what came with the history is never told
+ * as a step, counted or taken for the result; a structured answer counts once it stands in the committed state.
  */
-import { AIMessage, HumanMessage, type BaseMessage } from "@langchain/core/messages";
-import type { RunnableConfig } from "@langchain/core/runnables";
+import { AIMessage, HumanMessage, type BaseMessage, type ContentBlock } from "@langchain/core/messages";
 import { isGraphBubbleUp } from "@langchain/langgraph";
-import { buildAgentGraph, recursionLimitFor, type AgentGraph } from "../../graph/agent-graph.ts";
+import type { AgentGraph } from "../../graph/agent-graph.ts";
 import type { AgentHook } from "../../hooks/hook.ts";
 import { toChildResult, toStoppedResult } from "../child-result.ts";
-import { filterTools } from "../child-tools.ts";
 import { InFlightCalls } from "../in-flight-calls.ts";
 import type { SubagentRequest, SubagentResult, SubagentRun } from "../provider.ts";
 import { StepCapture } from "../step-capture.ts";
+import { findStructured, structuredOutput } from "../structured-output.ts";
+import { childConfig, childGraph } from "./child-graph.ts";
 
-export const CHILD_DEPTH_KEY = "deputy_depth";
-export const CHILD_TASK_KEY = "deputy_task_id";
-
-/**
- * LangGraph's private key for the abort signals of the graph around: while it is set, a nested graph obeys them instead
- * of the signal it is given, and a cancelled or timed-out child would run on. `stopping.test.ts` pins it.
- */
-const INHERITED_SIGNALS_KEY = "__pregel_abort_signals";
+export { CHILD_DEPTH_KEY, CHILD_TASK_KEY } from "./child-graph.ts";
 
 export interface InProcessChild {
   readonly request: SubagentRequest;
@@ -42,19 +34,25 @@ export class InProcessRun implements SubagentRun {
   readonly #driven: Promise<unknown>;
   readonly #history: readonly BaseMessage[];
   readonly #messages: BaseMessage[];
+  readonly #isStructured: boolean;
+  /** How much of `#messages` the last committed step holds. */
+  #committed = 0;
   #disposal: Promise<void> | undefined;
 
-  /** Throws when the request's signal has fired: then there is no child. */
-  constructor(child: InProcessChild) {
-    const { request, history = [] } = child;
+  /** Throws when the request's signal has fired, or it cannot be carried out: then there is no child. */
+  constructor({ request, history = [], hooks = [] }: InProcessChild) {
+    const { outputSchema, agent } = request;
     request.signal.throwIfAborted();
     this.id = request.id;
     this.#history = history;
-    const prompt = new HumanMessage({ id: request.parent.services.newId(), content: request.prompt });
-    this.#messages = [...history, prompt];
+    this.#messages = [...history, toHuman(request)];
+    this.#isStructured = outputSchema !== undefined;
+    const output = this.#isStructured ? structuredOutput(outputSchema) : undefined;
+    const outermost = output === undefined ? [this.#calls.hook] : [this.#calls.hook, output.hook];
+    const graph = childGraph(request, [...outermost, ...agent.hooks, ...hooks], output);
     const signal = AbortSignal.any([request.signal, this.#abort.signal]);
     signal.addEventListener("abort", () => this.#aborted.resolve(this.#stopped("aborted")), { once: true });
-    const driven = this.#drive(child, signal);
+    const driven = this.#drive(graph, request, signal);
     this.#driven = driven.catch(() => undefined);
     this.result = Promise.race([driven, this.#aborted.promise]);
   }
@@ -79,20 +77,19 @@ export class InProcessRun implements SubagentRun {
     await this.#calls.returned();
   }
 
-  async #drive(child: InProcessChild, signal: AbortSignal): Promise<SubagentResult> {
+  async #drive(graph: AgentGraph, request: SubagentRequest, signal: AbortSignal): Promise<SubagentResult> {
     try {
-      await this.#follow(child, signal);
-      return withStopReason(toChildResult(this.#own()), this.#own());
+      await this.#follow(graph, request, signal);
+      return this.#withStructured(withStopReason(toChildResult(this.#own()), this.#own()));
     } catch (error) {
       if (error instanceof Error && isGraphBubbleUp(error)) throw error;
-      return signal.aborted ? this.#stopped("aborted") : toStoppedResult(this.#own(), error);
+      return signal.aborted ? this.#stopped("aborted") : this.#withStructured(toStoppedResult(this.#own(), error));
     }
   }
 
-  async #follow({ request, hooks = [] }: InProcessChild, signal: AbortSignal): Promise<void> {
+  async #follow(graph: AgentGraph, request: SubagentRequest, signal: AbortSignal): Promise<void> {
     const capture = new StepCapture();
     capture.capture(this.#history);
-    const graph = childGraph(request, [this.#calls.hook, ...request.agent.hooks, ...hooks]);
     const stream = await graph.stream(
       { messages: [...this.#messages] },
       { ...childConfig(request, signal), streamMode: ["updates", "values"] },
@@ -100,7 +97,7 @@ export class InProcessRun implements SubagentRun {
     let isFirst = true;
     for await (const [mode, chunk] of stream as AsyncIterable<[string, unknown]>) {
       const messages = mode === "values" ? messagesIn(chunk) : updatedMessages(chunk);
-      if (mode === "values") this.#messages.splice(0, Infinity, ...messages);
+      if (mode === "values") this.#commit(messages);
       // The first state holds steps only when the child goes on after a crash: those were told before it.
       const origin = isFirst ? "restored" : "new";
       for (const message of capture.capture(messages)) {
@@ -111,15 +108,35 @@ export class InProcessRun implements SubagentRun {
     }
   }
 
-  #stopped(stopReason: string): SubagentResult {
-    return { ...toChildResult(this.#own()), stopReason };
+  #commit(messages: readonly BaseMessage[]): void {
+    this.#messages.splice(0, Infinity, ...messages);
+    this.#committed = messages.length;
   }
 
-  #own(): readonly BaseMessage[] {
-    if (this.#history.length === 0) return this.#messages;
-    const before = new Set(this.#history.map(({ id }) => id));
-    return this.#messages.filter(({ id }) => id === undefined || !before.has(id));
+  #stopped(stopReason: string): SubagentResult {
+    return this.#withStructured({ ...toChildResult(this.#own()), stopReason });
   }
+
+  /** A child that ends by itself without the answer it was asked for has not completed; it is not asked again. */
+  #withStructured(result: SubagentResult): SubagentResult {
+    if (!this.#isStructured) return result;
+    const found = findStructured(this.#own(this.#messages.slice(0, this.#committed)));
+    if (found !== undefined) return { ...result, structured: found.value };
+    return result.stopReason === "completed" ? { ...result, stopReason: "error", diagnostic: NO_STRUCTURED } : result;
+  }
+
+  #own(messages: readonly BaseMessage[] = this.#messages): readonly BaseMessage[] {
+    if (this.#history.length === 0) return messages;
+    const before = new Set(this.#history.map(({ id }) => id));
+    return messages.filter(({ id }) => id === undefined || !before.has(id));
+  }
+}
+
+const NO_STRUCTURED = "The subagent ended without reporting an answer of the requested form";
+
+function toHuman({ prompt, parent }: SubagentRequest): HumanMessage {
+  const content = typeof prompt === "string" ? prompt : prompt.map((block): ContentBlock.Text => ({ ...block }));
+  return new HumanMessage({ id: parent.services.newId(), content });
 }
 
 /** What a provider calls the end of an answer that is not one of the model's choice. */
@@ -131,39 +148,6 @@ function withStopReason(result: SubagentResult, messages: readonly BaseMessage[]
   const finish: unknown = last?.response_metadata["finish_reason"];
   const stopReason = typeof finish === "string" ? STOP_REASONS[finish] : undefined;
   return stopReason === undefined ? result : { ...result, stopReason };
-}
-
-function childGraph(request: SubagentRequest, hooks: readonly AgentHook[]): AgentGraph {
-  const { agent, parent, toolFilter, persona } = request;
-  return buildAgentGraph({
-    name: agent.name,
-    model: agent.model,
-    // Not in the child's state: a stored system message is never taken for the framework's word (P6).
-    systemPrompt: persona ?? agent.systemPrompt,
-    tools: toolFilter === undefined ? agent.tools : filterTools(agent.tools, toolFilter),
-    hooks,
-    maxTurns: agent.maxTurns,
-    services: parent.services,
-    streamTokens: false,
-    ...(parent.checkpointer === undefined ? {} : { checkpointer: parent.checkpointer }),
-  });
-}
-
-/** The parent's config with its identity and handlers; only what must be the child's own is replaced. */
-function childConfig({ id, agent, parent }: SubagentRequest, signal: AbortSignal): RunnableConfig {
-  const { runId: _runId, runName: _runName, ...inherited } = parent.config;
-  return {
-    ...inherited,
-    tags: [...(inherited.tags ?? []), `subagent:${agent.name}`],
-    configurable: {
-      ...inherited.configurable,
-      [CHILD_DEPTH_KEY]: parent.depth + 1,
-      [CHILD_TASK_KEY]: id,
-      [INHERITED_SIGNALS_KEY]: undefined,
-    },
-    recursionLimit: recursionLimitFor(agent.maxTurns),
-    signal,
-  };
 }
 
 function messagesIn(values: unknown): readonly BaseMessage[] {

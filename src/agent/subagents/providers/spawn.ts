@@ -7,7 +7,7 @@ import { InProcessRun } from "./in-process-run.ts";
 export function spawnProvider(): SubagentProvider {
   return {
     name: "spawn",
-    capabilities: { outputSchema: false, depthLimit: true, toolFilter: true, persona: true },
+    capabilities: { outputSchema: true, depthLimit: true, toolFilter: true, persona: true },
     inheritsParentContext: false,
     start: async (request) => new InProcessRun({ request }),
   };
