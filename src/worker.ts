@@ -7,6 +7,7 @@ import configuration from "../deputy.config.ts";
 import { version } from "../package.json";
 import { parseDeputyConfig } from "./config.ts";
 import { deployedGraphs } from "./agent/deployed-graphs.ts";
+import { operatorAgents } from "./agent/lead/operator-agents.ts";
 import { createModelCatalog } from "./agent/models/catalog.ts";
 import { CircuitBreakers } from "./agent/models/circuit-breakers.ts";
 import { forkProvider } from "./agent/subagents/providers/fork.ts";
@@ -14,10 +15,12 @@ import { spawnProvider } from "./agent/subagents/providers/spawn.ts";
 import { operatorSummaries } from "./agent/subagents/operator-summaries.ts";
 import { SubagentService } from "./agent/subagents/subagent-service.ts";
 import { systemTimers } from "./agent/subagents/timers.ts";
+import { assertToolNames, configuredPolicy } from "./agent/tools/configured-policy.ts";
 import { workspaceTools } from "./agent/tools/workspace-tools.ts";
 import { ThreadObjectBase } from "./durable-objects/thread-object.ts";
 import { type Env, readConfig } from "./env.ts";
 import { createGateway, type Gateway } from "./gateway/app.ts";
+import { D1Assistants } from "./platform/d1/assistants.ts";
 import { D1BatchRepository } from "./platform/d1/batch-repository.ts";
 import { D1RunEventReader } from "./platform/d1/run-event-reader.ts";
 import { D1SubagentDefinitions } from "./platform/d1/subagent-definitions.ts";
@@ -33,9 +36,9 @@ import { consumeDeadLetters } from "./queue-consumers/dead-letters.ts";
 import type { GrantReturn } from "./queue-consumers/item-runner.ts";
 
 // A bad configuration stops the upload or the start, not the first request.
-parseDeputyConfig(configuration);
+assertToolNames(parseDeputyConfig(configuration).tools, workspaceTools());
 
-const FEATURES = ["threads", "runs", "run_events", "files", "batches", "subagents"];
+const FEATURES = ["threads", "runs", "run_events", "files", "batches", "subagents", "assistants"];
 
 function report(what: string, details: Readonly<Record<string, unknown>>): void {
   // oxlint-disable-next-line no-console -- the Worker's log is its console
@@ -89,7 +92,7 @@ export class ThreadObject extends ThreadObjectBase {
 let gateway: Gateway | undefined;
 
 function gatewayFor(env: Env): Gateway {
-  const { config } = shared(env);
+  const { config, models } = shared(env);
   const batches = new D1BatchRepository(env.DB);
   return createGateway({
     auth: { apiKeys: env.API_KEYS, devOwner: env.DEV_OWNER },
@@ -104,8 +107,11 @@ function gatewayFor(env: Env): Gateway {
           name: graph_id,
           description: null,
         })),
+      models: () => models.names(),
     },
     assistantId: defaultAssistantId,
+    assistants: new D1Assistants(env.DB),
+    operatorAgents: operatorAgents(config.agents),
     subagents: {
       operators: () => operatorSummaries(config.subagents),
       managed: new D1SubagentDefinitions(env.DB),
@@ -149,6 +155,7 @@ function consumerDeps(env: Env): BatchConsumerDeps {
       newId: newUuidV7,
       llmCall: config.llm_call,
       circuits: itemCircuits,
+      policy: configuredPolicy(config.tools),
     }),
     timers: systemTimers,
     now: Date.now,

@@ -2,6 +2,8 @@
  * What the gateway needs from the rest of Deputy. Every method that reads stored rows takes the owner first (P7); a
  * missing row and another owner's row are the same.
  */
+import type { OperatorAgent } from "../domain/assistant/agent-snapshot.ts";
+import type { AssistantStore } from "../domain/assistant/assistant.ts";
 import type { BatchReader } from "../domain/batch/batch-repository.ts";
 import type { ManagedSubagentStore } from "../domain/delegation/managed-subagent.ts";
 import type { ListMessagesQuery, ListRunEventsQuery, RunEventRow } from "../protocol/run-events.ts";
@@ -38,6 +40,8 @@ interface RunEventReader {
 
 interface GraphCatalogue {
   graphs(): readonly { graph_id: string; name: string; description: string | null }[];
+  /** Names a run of `lead_agent` may choose its model by; the default one is first. */
+  models(): readonly string[];
 }
 
 interface SubagentDirectory {
@@ -55,8 +59,11 @@ export interface GatewayDeps {
   /** Characters of a result that a list of items shows (`subagent_batches.preview_chars`). */
   readonly previewChars: number;
   readonly graphs: GraphCatalogue;
-  /** Id of a graph's default assistant. */
-  readonly assistantId: (graphId: string) => string;
+  /** Id of a graph's default assistant, and of an operator's agent by its name. */
+  readonly assistantId: (name: string) => string;
+  readonly assistants: AssistantStore;
+  /** Agents of `deputy.config.ts`; their names are neither graph ids nor UUIDs. */
+  readonly operatorAgents: readonly OperatorAgent[];
   readonly subagents: SubagentDirectory;
   readonly newId: () => string;
   /** Milliseconds since the epoch. */

@@ -1,22 +1,130 @@
-/** From a validated create body to the command a thread's object takes. */
+/**
+ * From a validated create body to the command a thread's object takes. Owns what an assistant gives its runs: its config,
+ * context and metadata lie below the run's own (LangGraph's rule), and a run of the lead agent takes its agent's texts and
+ * restrictions along as they are now, so that no later change of the assistant reaches it.
+ */
+import {
+  AGENT_OPTIONS,
+  narrowSubagents,
+  parseAgentOptions,
+  type AgentSnapshot,
+} from "../domain/assistant/agent-snapshot.ts";
 import { type Result, ok } from "../domain/shared/result.ts";
+import type { Assistant } from "../protocol/assistants.ts";
 import type { ApiRefusal } from "../protocol/errors.ts";
+import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
 import type { CreateRunBody } from "../protocol/runs.ts";
 import type { RunCommand } from "../protocol/thread-rpc.ts";
-import { findAssistant } from "./assistants.ts";
+import { validateAgentOptions } from "./assistant-changes.ts";
+import { type AssistantDeps, findAssistant, type FoundAssistant } from "./assistants.ts";
 import { FORWARDED_HEADER_BYTES_MAX } from "./bounds.ts";
 import { refuse } from "./errors.ts";
-import type { GatewayDeps } from "./ports.ts";
+import { checkLeadOptions } from "./lead-options.ts";
 
-type Graphs = Pick<GatewayDeps, "graphs" | "assistantId">;
+/** Who starts a run, and what came with the request. */
+export interface RunCaller {
+  readonly owner: string;
+  readonly headers: Headers;
+}
 
-export function toRunCommand(deps: Graphs, body: CreateRunBody, headers: Headers): Result<RunCommand, ApiRefusal> {
-  const assistant = findAssistant(deps, body.assistant_id);
-  if (!assistant.ok) return assistant;
+export async function toRunCommand(
+  deps: AssistantDeps,
+  body: CreateRunBody,
+  { owner, headers }: RunCaller,
+): Promise<Result<RunCommand, ApiRefusal>> {
+  const found = await findAssistant(deps, owner, body.assistant_id);
+  if (!found.ok) return found;
   const forwarded = forwardedHeaders(headers);
   if (!forwarded.ok) return forwarded;
-  const { assistant_id, graph_id } = assistant.value;
-  return ok({ graph_id, body: { ...body, assistant_id }, headers: forwarded.value });
+  const { assistant_id, graph_id } = found.value.assistant;
+  const command = { graph_id, body: { ...withDefaults(found.value, body), assistant_id }, headers: forwarded.value };
+  if (graph_id !== LEAD_GRAPH_ID) return ok(command);
+  const options = checkLeadOptions(deps.graphs, command.body);
+  return options.ok ? withAgent(command, found.value, body) : options;
+}
+
+type Json = Record<string, unknown>;
+
+/** A field that neither gives stays as the client left it. */
+function withDefaults({ assistant, of }: FoundAssistant, body: CreateRunBody): CreateRunBody {
+  const given = body.config ?? {};
+  const defaults = assistant.config as NonNullable<CreateRunBody["config"]>;
+  const configurable = { ...defaults.configurable, ...given.configurable };
+  const metadata = { ...defaults.metadata, ...given.metadata };
+  const config = {
+    ...defaults,
+    ...given,
+    ...(isEmpty(configurable) ? {} : { configurable }),
+    ...(isEmpty(metadata) ? {} : { metadata }),
+  };
+  const context = { ...contextDefaults(assistant, given.configurable ?? {}), ...body.context };
+  // Who made the assistant says nothing of a run: the deployment's mark stays with the deployment's assistants.
+  const marks = of === "owner" ? { ...assistant.metadata, ...body.metadata } : { ...body.metadata };
+  return {
+    ...body,
+    ...(isEmpty(config) ? {} : { config }),
+    ...(isEmpty(context) ? {} : { context }),
+    ...(isEmpty(marks) ? {} : { metadata: marks }),
+  };
+}
+
+/** A context wins over a configurable; what the run itself says, in either, wins over what the assistant says. */
+function contextDefaults({ context }: Assistant, given: Json): Json {
+  return Object.fromEntries(Object.entries(context).filter(([key]) => !Object.hasOwn(given, key)));
+}
+
+/** The run's own restriction narrows its agent's, its own instructions stand in place of the assistant's. */
+function withAgent(
+  command: RunCommand,
+  { assistant, operator }: FoundAssistant,
+  own: CreateRunBody,
+): Result<RunCommand, ApiRefusal> {
+  const { config, context } = assistant;
+  const of = parsedOptions({ ...(config["configurable"] as Json | undefined), ...context }, "assistant");
+  if (!of.ok) return of;
+  const checked = validateAgentOptions(own.config?.configurable, "body.config.configurable");
+  if (!checked.ok) return checked;
+  const given = parsedOptions({ ...own.config?.configurable, ...own.context }, "body.context");
+  if (!given.ok) return given;
+  const text = given.value.instructions ?? of.value.instructions ?? "";
+  const agent: AgentSnapshot = {
+    v: 1,
+    assistantVersion: assistant.version,
+    instructions: [
+      ...(operator === undefined ? [] : [{ trust: "operator" as const, text: operator.instructions }]),
+      ...(text.trim() === "" ? [] : [{ trust: "user" as const, text }]),
+    ],
+    allowedSubagents: narrowSubagents(of.value.allowedSubagents, given.value.allowedSubagents),
+    tools: operator?.tools ?? null,
+  };
+  return ok({ ...command, body: withoutAgentOptions(command.body), agent });
+}
+
+function parsedOptions(options: Json, where: string) {
+  const parsed = parseAgentOptions(options);
+  if (parsed.ok) return parsed;
+  const { option, message } = parsed.error;
+  return refuse("invalid_request", `${where}.${option}: ${message}`, { path: [where, option] });
+}
+
+/** The snapshot has them: in the config they would go along with every frame of the run. */
+function withoutAgentOptions(body: CreateRunBody): CreateRunBody {
+  const { config, context } = body;
+  return {
+    ...body,
+    ...(config?.configurable == null
+      ? {}
+      : { config: { ...config, configurable: withoutKeys(config.configurable, AGENT_OPTIONS) } }),
+    ...(context == null ? {} : { context: withoutKeys(context, AGENT_OPTIONS) }),
+  };
+}
+
+function withoutKeys(record: Json, keys: readonly string[]): Json {
+  return Object.fromEntries(Object.entries(record).filter(([key]) => !keys.includes(key)));
+}
+
+function isEmpty(record: object): boolean {
+  return Object.keys(record).length === 0;
 }
 
 /** Credentials, and what proxies add about the caller's network: neither belongs in stored configuration. */

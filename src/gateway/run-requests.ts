@@ -5,7 +5,9 @@ import {
   UNSUPPORTED_RUN_OPTIONS,
   UNSUPPORTED_RUN_VALUES,
 } from "../protocol/runs.ts";
-import type { ThreadAddress } from "../protocol/thread-rpc.ts";
+import type { ApiRefusal } from "../protocol/errors.ts";
+import type { Result } from "../domain/shared/result.ts";
+import type { RunCommand, ThreadAddress } from "../protocol/thread-rpc.ts";
 import { answer, fetchThread, json } from "./answers.ts";
 import { RUN_BODY_BYTES_MAX } from "./bounds.ts";
 import type { Answer, Call, JsonBody } from "./operation.ts";
@@ -17,12 +19,19 @@ export const RUN_BODY: JsonBody<CreateRunBody> = {
   unsupported: { options: UNSUPPORTED_RUN_OPTIONS, values: UNSUPPORTED_RUN_VALUES },
 };
 
-type RunCall = Pick<Call<unknown, unknown, CreateRunBody>, "body" | "deps" | "request">;
+type RunCall = Pick<Call<unknown, unknown, CreateRunBody>, "body" | "deps" | "principal" | "request">;
 
-export async function startInBackground({ body, deps, request }: RunCall, address: ThreadAddress): Promise<Answer> {
-  const command = toRunCommand(deps, body, request.headers);
-  if (!command.ok) return command;
-  const created = await deps.threads.stub(address.owner, address.thread_id).createRun(address, command.value);
+/** What the run will be, or why it will not: nothing has happened yet. */
+export function prepareRun({ body, deps, principal, request }: RunCall): Promise<Result<RunCommand, ApiRefusal>> {
+  return toRunCommand(deps, body, { owner: principal.owner, headers: request.headers });
+}
+
+export async function startInBackground(
+  { deps }: Pick<RunCall, "deps">,
+  address: ThreadAddress,
+  command: RunCommand,
+): Promise<Answer> {
+  const created = await deps.threads.stub(address.owner, address.thread_id).createRun(address, command);
   return answer(created, (run) =>
     json(run, { headers: { "content-location": `/threads/${run.thread_id}/runs/${run.run_id}` } }),
   );
@@ -30,16 +39,14 @@ export async function startInBackground({ body, deps, request }: RunCall, addres
 
 /** `stream` answers SSE, `wait` the final values; both bodies come from the object as they are. */
 export async function startAndFollow(
-  { body, deps, request }: RunCall,
+  { deps }: Pick<RunCall, "deps">,
   address: ThreadAddress,
-  how: "stream" | "wait",
+  { command, how }: { readonly command: RunCommand; readonly how: "stream" | "wait" },
 ): Promise<Answer> {
-  const command = toRunCommand(deps, body, request.headers);
-  if (!command.ok) return command;
   const init = {
     method: "POST",
     headers: { "content-type": "application/json" },
-    body: JSON.stringify(command.value),
+    body: JSON.stringify(command),
   };
   return fetchThread(deps.threads, address, { path: `/runs/${how}`, init });
 }

@@ -10,6 +10,8 @@
  * Each carries the address in the `deputy-address` header (JSON `ThreadAddress`); refusals are `ApiRefusal` bodies with
  * their status. `v` is the protocol version: a new gateway meets an old object during a deploy.
  */
+import type { AgentSnapshot } from "../domain/assistant/agent-snapshot.ts";
+import type { Role } from "../domain/trust/principal.ts";
 import type { CreateBatchBody, Batch } from "./batches.ts";
 import type { RpcResult } from "./errors.ts";
 import type { CreateRunBody, ListRunsQuery, Run } from "./runs.ts";
@@ -22,7 +24,7 @@ export interface ThreadAddress {
   readonly v: 1;
   readonly owner: string;
   readonly thread_id: string;
-  readonly role: "user" | "admin";
+  readonly role: Role;
 }
 
 export const THREAD_ADDRESS_HEADER = "deputy-address";
@@ -32,6 +34,8 @@ export interface RunCommand {
   readonly graph_id: string;
   readonly body: CreateRunBody;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Of a run of the lead agent: its agent as it is now. */
+  readonly agent?: AgentSnapshot;
 }
 
 export interface FileListing {

@@ -4,6 +4,7 @@ import { operatorSummaries } from "../../src/agent/subagents/operator-summaries.
 import { parseDeputyConfig } from "../../src/config.ts";
 import { createGateway } from "../../src/gateway/app.ts";
 import type { GatewayDeps } from "../../src/gateway/ports.ts";
+import { D1Assistants } from "../../src/platform/d1/assistants.ts";
 import { BatchReads } from "../../src/platform/d1/batch-reads.ts";
 import { D1RunEventReader } from "../../src/platform/d1/run-event-reader.ts";
 import { D1SubagentDefinitions } from "../../src/platform/d1/subagent-definitions.ts";
@@ -26,8 +27,11 @@ export function gatewayDeps(over: Partial<GatewayDeps> = {}): GatewayDeps {
         { graph_id: "lead_agent", name: "Lead agent", description: "Delegates." },
         { graph_id: "echo", name: "Echo", description: null },
       ],
+      models: () => ["scripted"],
     },
     assistantId: defaultAssistantId,
+    assistants: new D1Assistants(env.DB),
+    operatorAgents: [],
     subagents: {
       operators: () => operatorSummaries(parseDeputyConfig({}).subagents),
       managed: new D1SubagentDefinitions(env.DB),

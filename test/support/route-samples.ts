@@ -12,6 +12,13 @@ export const ROUTE_SAMPLES: Readonly<Record<string, RouteSample>> = {
   getInfo: { path: "/info" },
   searchAssistants: { path: "/assistants/search", json: {} },
   getAssistant: { path: "/assistants/missing" },
+  createAssistant: {
+    path: "/assistants",
+    json: { graph_id: "lead_agent", assistant_id: "sampled", if_exists: "do_nothing" },
+  },
+  countAssistants: { path: "/assistants/count", json: {} },
+  patchAssistant: { path: "/assistants/missing", json: { name: "Sampled" } },
+  deleteAssistant: { path: "/assistants/missing" },
   createThread: { path: "/threads", json: { thread_id: "t" } },
   searchThreads: { path: "/threads/search", json: {} },
   countThreads: { path: "/threads/count", json: {} },

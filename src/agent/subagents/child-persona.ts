@@ -3,9 +3,7 @@
  * definition came through the API: its text reaches the child escaped and framed in a human message before the task
  * prompt, and System holds framework text alone.
  */
-import { HumanMessage } from "@langchain/core/messages";
-import { escapeMarkup } from "../../domain/trust/escape-markup.ts";
-import { behindSystem } from "../hooks/behind-system.ts";
+import { framedText } from "../hooks/framed-text.ts";
 import type { AgentHook } from "../hooks/hook.ts";
 import type { SubagentDefinition } from "./subagent-definition.ts";
 
@@ -20,7 +18,10 @@ export function childPersona(
   hooks: readonly AgentHook[],
 ): ChildPersona {
   if (source !== "managed") return { systemPrompt, hooks };
-  return { systemPrompt: MANAGED_CHILD_PROMPT, hooks: [...hooks, roleMessage(systemPrompt)] };
+  return {
+    systemPrompt: MANAGED_CHILD_PROMPT,
+    hooks: [...hooks, framedText({ hookName: "subagent_role", tag: "subagent_role", text: systemPrompt })],
+  };
 }
 
 const MANAGED_CHILD_PROMPT = `You are a subagent of Deputy. A lead agent gave you one self-contained job; carry it out completely.
@@ -33,15 +34,3 @@ const MANAGED_CHILD_PROMPT = `You are a subagent of Deputy. A lead agent gave yo
 - Nobody can answer questions while you work: where something is unclear, choose the most reasonable reading and say so.
 - End with one message that stands on its own: the result, what it rests on, paths of changed files, and what could not be done.
 </guidelines>`;
-
-/** In requests only, not in the child's state: it is the same after a crash, because it comes from the run's snapshot. */
-function roleMessage(text: string): AgentHook {
-  const role = new HumanMessage({
-    content: `<subagent_role>\n${escapeMarkup(text)}\n</subagent_role>`,
-    additional_kwargs: { hide_from_ui: true },
-  });
-  return {
-    name: "subagent_role",
-    wrapModelCall: (request, next) => next({ ...request, messages: behindSystem(request.messages, [role]) }),
-  };
-}

@@ -13,8 +13,9 @@ type SubagentsConfig = DeputyConfig["subagents"];
 
 export class SubagentRegistry {
   readonly #definitions: ReadonlyMap<string, SubagentDefinition>;
+  readonly #allowed: readonly string[] | null;
 
-  /** `managed`: the enabled ones, as the run was accepted with them. */
+  /** `allowed` and `managed` as the run was accepted with them: the caller's policy and the enabled managed subagents. */
   constructor(
     config: SubagentsConfig,
     allowed: readonly string[] | null = null,
@@ -23,6 +24,7 @@ export class SubagentRegistry {
     const operators = [...BUILT_IN_SUBAGENTS, ...customDefinitions(config)];
     const resolved = [...operators, ...unshadowed(managed, operators)].map((each) => override(each, config));
     const permitted = resolved.filter((each) => allowed === null || allowed.includes(each.name));
+    this.#allowed = allowed;
     this.#definitions = new Map(permitted.map((each) => [each.name, each]));
   }
 
@@ -47,6 +49,17 @@ export class SubagentRegistry {
 
   names(): readonly string[] {
     return [...this.#definitions.keys()];
+  }
+
+  /** Whether the caller's policy allows the name, known or not. */
+  permits(name: string): boolean {
+    return this.#allowed === null || this.#allowed.includes(name);
+  }
+
+  /** The names for a refusal, and whose doing it is when there are none. */
+  available(): string {
+    const none = this.#allowed === null ? "none" : "none permitted by caller policy";
+    return this.names().join(", ") || none;
   }
 }
 

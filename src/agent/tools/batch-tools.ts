@@ -9,6 +9,7 @@ import type { BatchRefusal } from "../../domain/batch/batch-refusal.ts";
 import type { BatchView } from "../../domain/batch/batch.ts";
 import type { BatchDraft } from "../../domain/batch/validate-batch.ts";
 import type { Result } from "../../domain/shared/result.ts";
+import type { SubagentRegistry } from "../subagents/registry.ts";
 import type { Tool, ToolOutcome } from "./tool.ts";
 
 /** The batches of the current thread. */
@@ -24,6 +25,8 @@ export interface BatchService {
 export interface BatchToolsParts {
   readonly batches: BatchService;
   readonly threadId: string;
+  /** The run's snapshot: a batch may name no subagent that `task` may not. */
+  readonly subagents: Pick<SubagentRegistry, "permits" | "available" | "names">;
 }
 
 // Sizes are checked by the service, whose refusals name the item and the limit.
@@ -45,11 +48,13 @@ const submitParameters = z.strictObject({
 
 const batchParameters = z.strictObject({ batch_id: z.string().describe("The id `batch_task` answered.") });
 
+/** With nobody to delegate to, batches can be followed and cancelled, not made. */
 export function batchTools(parts: BatchToolsParts): readonly Tool[] {
-  return [batchTask(parts), batchStatus(parts), cancelBatch(parts)];
+  const followed = [batchStatus(parts), cancelBatch(parts)];
+  return parts.subagents.names().length === 0 ? followed : [batchTask(parts), ...followed];
 }
 
-function batchTask({ batches, threadId }: BatchToolsParts): Tool {
+function batchTask({ batches, threadId, subagents }: BatchToolsParts): Tool {
   return {
     name: "batch_task",
     description:
@@ -59,6 +64,9 @@ function batchTask({ batches, threadId }: BatchToolsParts): Tool {
     recovery: "safe",
     async execute(args, runtime) {
       const parsed = submitParameters.parse(args);
+      if (!subagents.permits(parsed.subagent_type)) {
+        return refused(`Unknown subagent type '${parsed.subagent_type}'. Available: ${subagents.available()}`);
+      }
       const draft: BatchDraft = {
         title: parsed.title,
         items: parsed.items,

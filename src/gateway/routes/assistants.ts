@@ -1,34 +1,70 @@
+/**
+ * `/assistants`: the deployment's, which everyone sees, and the caller's own. An edit or a deletion touches no run that
+ * was accepted before: a run keeps what its assistant was.
+ */
 import { z } from "zod";
 import {
   assistantSchema,
+  countAssistantsBodySchema,
+  createAssistantBodySchema,
+  deleteAssistantQuerySchema,
+  patchAssistantBodySchema,
   searchAssistantsBodySchema,
   UNSUPPORTED_ASSISTANT_OPTIONS,
 } from "../../protocol/assistants.ts";
 import { clientIdSchema } from "../../protocol/identifiers.ts";
-import { answer, json } from "../answers.ts";
+import { answer, empty, json } from "../answers.ts";
+import { createAssistant, deleteAssistant, patchAssistant } from "../assistant-changes.ts";
 import { findAssistant, searchAssistants } from "../assistants.ts";
 import { JSON_BODY_BYTES_MAX } from "../bounds.ts";
 import { operation } from "../operation.ts";
 import { paginationHeaders } from "../pagination.ts";
+
+const assistantParams = z.object({ assistant_id: clientIdSchema });
+const ASSISTANT = { description: "The assistant.", schema: assistantSchema } as const;
+
+const create = operation({
+  method: "post",
+  path: "/assistants",
+  id: "createAssistant",
+  tag: "assistants",
+  summary: "Stores an assistant: a graph with defaults for its runs.",
+  body: { schema: createAssistantBodySchema, bytesMax: JSON_BODY_BYTES_MAX },
+  responses: { 200: ASSISTANT },
+  errors: ["already_exists"],
+  handle: async ({ body, principal, deps }) =>
+    answer(await createAssistant(deps, principal.owner, body), (created) => json(created)),
+});
 
 const search = operation({
   method: "post",
   path: "/assistants/search",
   id: "searchAssistants",
   tag: "assistants",
-  summary: "Lists assistants: one for each graph.",
+  summary: "Lists the deployment's assistants and the caller's own.",
   body: {
     schema: searchAssistantsBodySchema,
     bytesMax: JSON_BODY_BYTES_MAX,
     unsupported: { options: UNSUPPORTED_ASSISTANT_OPTIONS },
   },
   responses: { 200: { description: "One page.", schema: z.array(assistantSchema) } },
-  handle: async ({ body, deps }) => {
-    const all = searchAssistants(deps, body);
+  handle: async ({ body, principal, deps }) => {
+    const all = await searchAssistants(deps, principal.owner, body);
     const { offset, limit } = body;
     const headers = paginationHeaders({ offset, limit, total: all.length });
     return json(all.slice(offset, offset + limit), { headers });
   },
+});
+
+const count = operation({
+  method: "post",
+  path: "/assistants/count",
+  id: "countAssistants",
+  tag: "assistants",
+  summary: "Counts the assistants that a search would list.",
+  body: { schema: countAssistantsBodySchema, bytesMax: JSON_BODY_BYTES_MAX },
+  responses: { 200: { description: "How many.", schema: z.int() } },
+  handle: async ({ body, principal, deps }) => json((await searchAssistants(deps, principal.owner, body)).length),
 });
 
 const get = operation({
@@ -36,11 +72,42 @@ const get = operation({
   path: "/assistants/:assistant_id",
   id: "getAssistant",
   tag: "assistants",
-  summary: "One assistant, by its id or its graph's id.",
-  params: z.object({ assistant_id: clientIdSchema }),
-  responses: { 200: { description: "The assistant.", schema: assistantSchema } },
+  summary: "One assistant by its id; the deployment's also by the name of their graph or agent.",
+  params: assistantParams,
+  responses: { 200: ASSISTANT },
   errors: ["not_found"],
-  handle: async ({ params, deps }) => answer(findAssistant(deps, params.assistant_id), (found) => json(found)),
+  handle: async ({ params, principal, deps }) =>
+    answer(await findAssistant(deps, principal.owner, params.assistant_id), ({ assistant }) => json(assistant)),
 });
 
-export const assistantOperations = [search, get] as const;
+const patch = operation({
+  method: "patch",
+  path: "/assistants/:assistant_id",
+  id: "patchAssistant",
+  tag: "assistants",
+  summary: "Replaces the fields given, merges metadata key by key, and makes the next version.",
+  params: assistantParams,
+  body: { schema: patchAssistantBodySchema, bytesMax: JSON_BODY_BYTES_MAX },
+  responses: { 200: ASSISTANT },
+  errors: ["not_found", "forbidden", "version_conflict"],
+  handle: async ({ params, body, principal, deps }) => {
+    const change = { id: params.assistant_id, patch: body };
+    return answer(await patchAssistant(deps, principal.owner, change), (patched) => json(patched));
+  },
+});
+
+const remove = operation({
+  method: "delete",
+  path: "/assistants/:assistant_id",
+  id: "deleteAssistant",
+  tag: "assistants",
+  summary: "Deletes an assistant; its runs and threads stay.",
+  params: assistantParams,
+  query: { schema: deleteAssistantQuerySchema, unsupported: { values: { delete_threads: ["true", "1"] } } },
+  responses: { 204: { description: "Deleted." } },
+  errors: ["not_found", "forbidden"],
+  handle: async ({ params, principal, deps }) =>
+    answer(await deleteAssistant(deps, principal.owner, params.assistant_id), () => empty(204)),
+});
+
+export const assistantOperations = [create, search, count, get, patch, remove] as const;

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { listRunsQuerySchema, runSchema } from "../../protocol/runs.ts";
 import { answer, empty, json } from "../answers.ts";
 import { addressOf, operation } from "../operation.ts";
-import { RUN_BODY, startAndFollow, startInBackground } from "../run-requests.ts";
+import { prepareRun, RUN_BODY, startAndFollow, startInBackground } from "../run-requests.ts";
 import { runParams, threadParams } from "../shapes.ts";
 
 /** Alike in the three ways to start a run on a thread of the client's; what they answer is not. */
@@ -20,7 +20,11 @@ const create = operation({
   id: "createRun",
   summary: "Starts a run and answers at once.",
   responses: { 200: { description: "The run, `pending` or `running`.", schema: runSchema } },
-  handle: async (call) => startInBackground(call, addressOf(call.principal, call.params.thread_id)),
+  handle: async (call) => {
+    const command = await prepareRun(call);
+    if (!command.ok) return command;
+    return startInBackground(call, addressOf(call.principal, call.params.thread_id), command.value);
+  },
 });
 
 const stream = operation({
@@ -29,7 +33,12 @@ const stream = operation({
   id: "streamRun",
   summary: "Starts a run and streams its frames; `Location` is where a dropped stream resumes.",
   responses: { 200: { description: "Server-sent events.", media: "text/event-stream" } },
-  handle: async (call) => startAndFollow(call, addressOf(call.principal, call.params.thread_id), "stream"),
+  handle: async (call) => {
+    const command = await prepareRun(call);
+    if (!command.ok) return command;
+    const address = addressOf(call.principal, call.params.thread_id);
+    return startAndFollow(call, address, { command: command.value, how: "stream" });
+  },
 });
 
 const wait = operation({
@@ -40,7 +49,12 @@ const wait = operation({
   responses: {
     200: { description: "Values, `__error__` or `__interrupt__`.", schema: z.record(z.string(), z.unknown()) },
   },
-  handle: async (call) => startAndFollow(call, addressOf(call.principal, call.params.thread_id), "wait"),
+  handle: async (call) => {
+    const command = await prepareRun(call);
+    if (!command.ok) return command;
+    const address = addressOf(call.principal, call.params.thread_id);
+    return startAndFollow(call, address, { command: command.value, how: "wait" });
+  },
 });
 
 const list = operation({

@@ -3,22 +3,27 @@ import { z } from "zod";
 import { type Result, ok } from "../../domain/shared/result.ts";
 import type { ApiRefusal } from "../../protocol/errors.ts";
 import { type CreateRunBody, runSchema } from "../../protocol/runs.ts";
-import type { ThreadAddress } from "../../protocol/thread-rpc.ts";
+import type { RunCommand, ThreadAddress } from "../../protocol/thread-rpc.ts";
 import { STATELESS_MARK } from "../../protocol/threads.ts";
 import { addressOf, type Call, operation } from "../operation.ts";
-import { RUN_BODY, startAndFollow, startInBackground } from "../run-requests.ts";
-import { findAssistant } from "../assistants.ts";
+import { prepareRun, RUN_BODY, startAndFollow, startInBackground } from "../run-requests.ts";
 
 type StatelessCall = Call<undefined, undefined, CreateRunBody>;
 
-/** The assistant is checked first: a refused run leaves no thread behind. */
-async function freshThread({ body, principal, deps }: StatelessCall): Promise<Result<ThreadAddress, ApiRefusal>> {
-  const assistant = findAssistant(deps, body.assistant_id);
-  if (!assistant.ok) return assistant;
+interface Prepared {
+  readonly address: ThreadAddress;
+  readonly command: RunCommand;
+}
+
+/** The command first: a refused run leaves no thread behind. */
+async function onFreshThread(call: StatelessCall): Promise<Result<Prepared, ApiRefusal>> {
+  const command = await prepareRun(call);
+  if (!command.ok) return command;
+  const { principal, deps } = call;
   const address = addressOf(principal, deps.newId());
   const stub = deps.threads.stub(address.owner, address.thread_id);
   const created = await stub.createThread(address, { metadata: { [STATELESS_MARK]: true }, if_exists: "do_nothing" });
-  return created.ok ? ok(address) : created;
+  return created.ok ? ok({ address, command: command.value }) : created;
 }
 
 /** Alike in the three ways to start one; what they answer is not. */
@@ -31,8 +36,9 @@ const create = operation({
   summary: "Starts a run on a thread of its own and answers at once.",
   responses: { 200: { description: "The run.", schema: runSchema } },
   handle: async (call) => {
-    const address = await freshThread(call);
-    return address.ok ? startInBackground(call, address.value) : address;
+    const prepared = await onFreshThread(call);
+    if (!prepared.ok) return prepared;
+    return startInBackground(call, prepared.value.address, prepared.value.command);
   },
 });
 
@@ -43,8 +49,10 @@ const stream = operation({
   summary: "Starts a run on a thread of its own and streams its frames.",
   responses: { 200: { description: "Server-sent events.", media: "text/event-stream" } },
   handle: async (call) => {
-    const address = await freshThread(call);
-    return address.ok ? startAndFollow(call, address.value, "stream") : address;
+    const prepared = await onFreshThread(call);
+    if (!prepared.ok) return prepared;
+    const { address, command } = prepared.value;
+    return startAndFollow(call, address, { command, how: "stream" });
   },
 });
 
@@ -55,8 +63,10 @@ const wait = operation({
   summary: "Starts a run on a thread of its own and answers with its final values.",
   responses: { 200: { description: "Values.", schema: z.record(z.string(), z.unknown()) } },
   handle: async (call) => {
-    const address = await freshThread(call);
-    return address.ok ? startAndFollow(call, address.value, "wait") : address;
+    const prepared = await onFreshThread(call);
+    if (!prepared.ok) return prepared;
+    const { address, command } = prepared.value;
+    return startAndFollow(call, address, { command, how: "wait" });
   },
 });
 

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { SubagentRegistry } from "../../../src/agent/subagents/registry.ts";
 import { batchTools, type BatchService } from "../../../src/agent/tools/batch-tools.ts";
 import type { Tool, ToolOutcome, ToolRuntime } from "../../../src/agent/tools/tool.ts";
+import { parseDeputyConfig } from "../../../src/config.ts";
 import type { BatchView } from "../../../src/domain/batch/batch.ts";
 import type { BatchDraft } from "../../../src/domain/batch/validate-batch.ts";
 import { err, ok } from "../../../src/domain/shared/result.ts";
@@ -55,7 +57,8 @@ const ARGS = { title: "Numbers", subagent_type: "bash", items: [{ key: "a", prom
 
 describe("batch tools", () => {
   const batches = new OneBatch();
-  const [batchTask, batchStatus, cancelBatch] = batchTools({ batches, threadId: "t1" });
+  const subagents = new SubagentRegistry(parseDeputyConfig({}).subagents);
+  const [batchTask, batchStatus, cancelBatch] = batchTools({ batches, threadId: "t1", subagents });
 
   it("B9: submits under {run or thread}:{tool call}, so a call that recovery runs again finds its batch", async () => {
     expect(batchTask?.recovery).toBe("safe");

@@ -1,0 +1,33 @@
+/**
+ * What makes a lead somebody's custom agent: the snapshot its run was accepted with, and the same options where a caller
+ * gives them in `configurable` without a gateway (LangGraph's own server, a Node process). Owns how the two combine.
+ * Invariant: the channel of a text follows its trust; `configurable` is a user's, whoever filled it.
+ */
+import { narrowSubagents, parseAgentOptions, type AgentSnapshot } from "../../domain/assistant/agent-snapshot.ts";
+
+export interface CustomAgent {
+  /** Stand in System. */
+  readonly operatorInstructions: readonly string[];
+  /** Reach the model in a human message. */
+  readonly userInstructions: readonly string[];
+  readonly allowedSubagents: readonly string[] | null;
+  readonly tools: readonly string[] | null;
+}
+
+/** Throws when the options of `configurable` are malformed: an unreadable restriction must not read as none. */
+export function resolveCustomAgent(
+  configurable: Readonly<Record<string, unknown>>,
+  snapshot: AgentSnapshot | undefined,
+): CustomAgent {
+  const given = parseAgentOptions(configurable);
+  if (!given.ok) throw new Error(`config.configurable.${given.error.option} ${given.error.message}`);
+  const { instructions = "", allowedSubagents } = given.value;
+  const texts = [...(snapshot?.instructions ?? []), { trust: "user", text: instructions }];
+  const textsOf = (trust: string) => texts.filter((each) => each.trust === trust).map(({ text }) => text.trim());
+  return {
+    operatorInstructions: textsOf("operator").filter((text) => text !== ""),
+    userInstructions: textsOf("user").filter((text) => text !== ""),
+    allowedSubagents: narrowSubagents(snapshot?.allowedSubagents ?? null, allowedSubagents),
+    tools: snapshot?.tools ?? null,
+  };
+}
