@@ -86,6 +86,7 @@ async function submitBatch(repository: D1BatchRepository, options: BatchBillOpti
       maxAttempts: 3,
       timeoutSeconds: 780,
     },
+    submitterRole: "user",
     definition: { name: "bash" },
     files: [],
     now: 0,

@@ -89,17 +89,59 @@ const llmCallSchema = z.strictObject({
     .prefault({}),
 });
 
-const subagentDefinitionSchema = z.strictObject({
-  description: z.string().min(1).max(4_000),
-  system_prompt: z.string().min(1).max(100_000),
-  tools: z.array(NAME).nullable().default(null),
-  disallowed_tools: z.array(NAME).default(["task", "ask_clarification", "present_files"]),
-  model: z.string().min(1).default("inherit"),
-  max_turns: integer(1, 1_000).default(50),
-  timeout_seconds: integer(1, 86_400).default(900),
-  provider: z.enum(["spawn", "fork"]).default("spawn"),
-  max_depth: integer(1, 3).default(3),
+/** Bytes of a name are few and of a value enough for a token; hop-by-hop names are the connection's own. */
+const HEADER_NAME =
+  /^(?!(?:connection|upgrade|host|te|trailer|keep-alive|content-length|transfer-encoding|proxy-.*|sec-websocket-.*)$)[a-z0-9-]{1,64}$/;
+const HEADER_VALUE = /^[\x21-\x7e](?:[\x20-\x7e]{0,4094}[\x21-\x7e])?$/;
+/** Encrypted, or to this machine; neither user name nor fragment. */
+const ACP_URL =
+  /^(?:wss:\/\/[^\s/?#@\\]{1,255}|ws:\/\/(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?)(?:[/?][^\s#\\]{0,2000})?$/;
+const ABSOLUTE_PATH = /^(?:\/|[A-Za-z]:[\\/])[^\0]{0,1000}$/;
+const ACP_HEADERS_MAX = 16;
+
+const acpEndpointSchema = z.strictObject({
+  url: z
+    .string()
+    .regex(ACP_URL, "must be wss:, or ws: to localhost, 127.0.0.1 or [::1], without user name and fragment"),
+  headers: z
+    .record(
+      z.string().regex(HEADER_NAME, "header names are lower case, and not those of the connection itself"),
+      z.string().regex(HEADER_VALUE, "header values are 1 to 4,096 visible ASCII characters and spaces"),
+    )
+    .refine((headers) => Object.keys(headers).length <= ACP_HEADERS_MAX, `at most ${ACP_HEADERS_MAX} headers`)
+    .default({}),
+  cwd: z.string().regex(ABSOLUTE_PATH, "must be an absolute path").default("/"),
+  permission: z.enum(["reject", "allow"]).default("reject"),
 });
+
+const description = z.string().min(1).max(4_000);
+const timeoutSeconds = integer(1, 86_400).default(900);
+
+const subagentDefinitionSchema = z.discriminatedUnion("provider", [
+  z.strictObject(
+    {
+      description,
+      system_prompt: z.string().min(1).max(100_000),
+      tools: z.array(NAME).nullable().default(null),
+      disallowed_tools: z.array(NAME).default(["task", "ask_clarification", "present_files"]),
+      model: z.string().min(1).default("inherit"),
+      max_turns: integer(1, 1_000).default(50),
+      timeout_seconds: timeoutSeconds,
+      provider: z.enum(["spawn", "fork"]).default("spawn"),
+      max_depth: integer(1, 3).default(3),
+    },
+    { error: refusedKeys("a subagent of this process takes no") },
+  ),
+  z.strictObject(
+    { description, timeout_seconds: timeoutSeconds, provider: z.literal("acp"), acp: acpEndpointSchema },
+    { error: refusedKeys("an agent reached by acp has its own prompt, tools, model and bounds; it takes no") },
+  ),
+]);
+
+/** What a provider lacks is refused by name, never ignored. */
+function refusedKeys(because: string): z.core.$ZodErrorMap {
+  return ({ code, keys }) => (code === "unrecognized_keys" ? `${because} ${(keys as string[]).join(", ")}` : undefined);
+}
 
 const subagentOverrideSchema = z.strictObject({
   timeout_seconds: integer(1, 86_400).optional(),
@@ -107,14 +149,22 @@ const subagentOverrideSchema = z.strictObject({
   model: z.string().min(1).optional(),
 });
 
-const subagentsSchema = z.strictObject({
-  /** Built-ins only; a custom agent names its own. */
-  timeout_seconds: integer(1, 86_400).default(1_800),
-  max_turns: integer(1, 1_000).nullable().default(null),
-  max_total_per_run: integer(1, 50).default(6),
-  agents: z.record(NAME, subagentOverrideSchema).default({}),
-  custom_agents: z.record(NAME, subagentDefinitionSchema).default({}),
-});
+const subagentsSchema = z
+  .strictObject({
+    /** Built-ins only; a custom agent names its own. */
+    timeout_seconds: integer(1, 86_400).default(1_800),
+    max_turns: integer(1, 1_000).nullable().default(null),
+    max_total_per_run: integer(1, 50).default(6),
+    agents: z.record(NAME, subagentOverrideSchema).default({}),
+    custom_agents: z.record(NAME, subagentDefinitionSchema).default({}),
+  })
+  .superRefine(({ agents, custom_agents: custom }, issues) => {
+    for (const [name, { model, max_turns: maxTurns }] of Object.entries(agents)) {
+      if (custom[name]?.provider !== "acp" || (model === undefined && maxTurns === undefined)) continue;
+      const message = "an agent reached by acp has its own model and bounds: only timeout_seconds can be laid over it";
+      issues.addIssue({ code: "custom", path: ["agents", name], message });
+    }
+  });
 
 const subagentRuntimeSchema = z.strictObject({
   max_running: integer(1, 64).default(3),

@@ -11,8 +11,11 @@ import type { BuiltGraph, GraphBinding, GraphCatalog, RunnableGraph } from "./gr
 import { recursionLimitFor } from "./graph/turn-budget.ts";
 import { assembleLeadAgent } from "./lead/assemble-lead-agent.ts";
 import type { ModelCatalog } from "./models/model.ts";
+import { DELEGATION_TOOL_NAMES } from "./subagents/child-tools.ts";
 import type { SubagentService } from "./subagents/subagent-service.ts";
 import { toGraph } from "./to-graph.ts";
+import { ToolAuthorization, type ToolPolicy } from "./tools/authorization.ts";
+import { configuredPolicy, UNNAMED_PRINCIPAL } from "./tools/configured-policy.ts";
 import type { Tool } from "./tools/tool.ts";
 
 /** Where LangGraph looks for a saver that the graph was not compiled with. */
@@ -27,6 +30,8 @@ export interface DeployedGraphsOptions {
   readonly tools: readonly Tool[];
   readonly subagents: SubagentService;
   readonly random: () => number;
+  /** Absent: the lists of the configuration. */
+  readonly policy?: ToolPolicy;
 }
 
 type AgentOrGraph = RunnableGraph | { readonly graph: RunnableGraph };
@@ -50,18 +55,24 @@ export function deployedGraphs(options: DeployedGraphsOptions): GraphCatalog {
   };
 }
 
-function buildLead(options: DeployedGraphsOptions, config: RunnableConfig, binding: GraphBinding): BuiltGraph {
+async function buildLead(
+  options: DeployedGraphsOptions,
+  config: RunnableConfig,
+  binding: GraphBinding,
+): Promise<BuiltGraph> {
   const { graph, descriptor } = assembleLeadAgent(config, {
     deputy: options.config,
     models: options.models,
     tools: options.tools,
     services: binding.services,
+    authorization: await authorizationOf(options, binding),
     subagents: options.subagents,
     admission: binding.admission,
     journal: binding.journal,
     circuits: binding.circuits,
     ...(binding.batches === undefined ? {} : { batches: binding.batches }),
     ...(binding.managedSubagents === undefined ? {} : { managedSubagents: binding.managedSubagents }),
+    ...(binding.agent === undefined ? {} : { agent: binding.agent }),
     checkpointer: binding.saver,
     random: options.random,
   });
@@ -70,4 +81,19 @@ function buildLead(options: DeployedGraphsOptions, config: RunnableConfig, bindi
     configurable: {},
     recursionLimit: recursionLimitFor(descriptor.maxTurns),
   };
+}
+
+/** Whoever reads state runs nothing: nobody, and no tools. */
+const NOBODY_READS: ToolPolicy = () => ({ kind: "deny", reason: "a graph for reading state runs no tools" });
+
+async function authorizationOf(
+  { config, tools, policy = configuredPolicy(config.tools) }: DeployedGraphsOptions,
+  { principal }: GraphBinding,
+): Promise<ToolAuthorization> {
+  const authorization =
+    principal === undefined
+      ? new ToolAuthorization({ policy: NOBODY_READS, principal: UNNAMED_PRINCIPAL })
+      : new ToolAuthorization({ policy, principal });
+  await authorization.prepare([...tools.map(({ name }) => name), ...DELEGATION_TOOL_NAMES]);
+  return authorization;
 }

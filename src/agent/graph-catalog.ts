@@ -5,7 +5,9 @@
  */
 import type { BaseCheckpointSaver, StateSnapshot } from "@langchain/langgraph";
 import type { RunnableConfig } from "@langchain/core/runnables";
+import type { AgentSnapshot } from "../domain/assistant/agent-snapshot.ts";
 import type { ManagedSubagent } from "../domain/delegation/managed-subagent.ts";
+import type { Principal } from "../domain/trust/principal.ts";
 import type { AgentServices } from "./graph/agent-services.ts";
 import type { CircuitBreakers } from "./models/circuit-breakers.ts";
 import type { AdmissionController } from "./subagents/admission-controller.ts";
@@ -29,9 +31,13 @@ export interface GraphBinding {
   readonly journal: DelegationJournal;
   /** The object's, so that every run of the thread sees a provider failing. */
   readonly circuits: CircuitBreakers;
+  /** Whose run it is, as it was accepted; absent for a graph that only reads state, which has no use for tools. */
+  readonly principal?: Principal;
   readonly batches?: BatchService;
   /** The enabled managed subagents, as the run was accepted with them. */
   readonly managedSubagents?: readonly ManagedSubagent[];
+  /** The custom agent, as the run was accepted with it; absent for none. */
+  readonly agent?: AgentSnapshot;
 }
 
 export interface GraphCatalog {

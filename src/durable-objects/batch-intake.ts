@@ -10,12 +10,13 @@ import { sha256 } from "../agent/sha256.ts";
 import type { BatchLimits } from "../domain/batch/batch-limits.ts";
 import { BATCH_FILES_BYTES_MAX } from "../domain/batch/batch-limits.ts";
 import type { BatchRefusal } from "../domain/batch/batch-refusal.ts";
-import type { BatchRepository } from "../domain/batch/batch-repository.ts";
+import type { BatchRepository, BatchSubmission } from "../domain/batch/batch-repository.ts";
 import type { BatchFile, BatchView } from "../domain/batch/batch.ts";
 import { openWindow } from "../domain/batch/offer-window.ts";
 import type { BatchWindowStore } from "../domain/batch/stored-window.ts";
 import { validateBatch, type BatchDraft, type BatchPlan } from "../domain/batch/validate-batch.ts";
 import { err, ok, type Result } from "../domain/shared/result.ts";
+import type { Role } from "../domain/trust/principal.ts";
 
 export interface ResolvedSubagent {
   /** Stored with the batch as it is now; must survive JSON. */
@@ -48,6 +49,13 @@ export interface BatchIntakePorts {
  */
 export const LOAD_PATIENCE_MS = 120_000;
 
+export interface BatchSubmitter {
+  /** `null`: every call is a new batch. */
+  readonly submissionKey: string | null;
+  /** Of the key that asked, or of the run whose model did. A repeat keeps the first one's. */
+  readonly role: Role;
+}
+
 export interface TakenBatch {
   readonly batch: BatchView;
   readonly created: boolean;
@@ -68,12 +76,13 @@ export class BatchIntake {
   }
 
   /** Submissions of one key go one after the other: the second finds what the first stored. */
-  async take(draft: BatchDraft, submissionKey: string | null): Promise<Result<TakenBatch, BatchRefusal>> {
-    if (submissionKey === null) return this.#take(draft, null);
+  async take(draft: BatchDraft, submitter: BatchSubmitter): Promise<Result<TakenBatch, BatchRefusal>> {
+    const { submissionKey } = submitter;
+    if (submissionKey === null) return this.#take(draft, submitter);
     const earlier = this.#byKey.get(submissionKey) ?? Promise.resolve();
     const taken = earlier.then(
-      () => this.#take(draft, submissionKey),
-      () => this.#take(draft, submissionKey),
+      () => this.#take(draft, submitter),
+      () => this.#take(draft, submitter),
     );
     this.#byKey.set(submissionKey, taken);
     try {
@@ -83,7 +92,8 @@ export class BatchIntake {
     }
   }
 
-  async #take(draft: BatchDraft, submissionKey: string | null): Promise<Result<TakenBatch, BatchRefusal>> {
+  async #take(draft: BatchDraft, submitter: BatchSubmitter): Promise<Result<TakenBatch, BatchRefusal>> {
+    const { submissionKey, role } = submitter;
     const { owner, threadId, repository, enabled } = this.#ports;
     const bodyHash = hashDraft(draft);
     if (submissionKey !== null) {
@@ -102,13 +112,14 @@ export class BatchIntake {
       submissionKey,
       bodyHash,
       definition: subagent.value.definition,
+      submitterRole: role,
       files: files.value,
     });
   }
 
   async #store(
     plan: BatchPlan,
-    rest: { submissionKey: string | null; bodyHash: string; definition: unknown; files: readonly BatchFile[] },
+    rest: Pick<BatchSubmission, "submissionKey" | "bodyHash" | "definition" | "submitterRole" | "files">,
   ): Promise<Result<TakenBatch, BatchRefusal>> {
     const { owner, threadId, repository, windows, newId } = this.#ports;
     const batchId = newId();

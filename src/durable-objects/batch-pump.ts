@@ -10,7 +10,7 @@ import { closeWindow, returnOffer } from "../domain/batch/offer-window.ts";
 import type { BatchDraft } from "../domain/batch/validate-batch.ts";
 import type { Result } from "../domain/shared/result.ts";
 import { BatchInspection, type BatchInspectionPorts } from "./batch-inspection.ts";
-import { BatchIntake, type BatchIntakePorts, type TakenBatch } from "./batch-intake.ts";
+import { BatchIntake, type BatchIntakePorts, type BatchSubmitter, type TakenBatch } from "./batch-intake.ts";
 import { BatchOffers, type BatchOffersPorts, type WakeGrant } from "./batch-offers.ts";
 
 export type BatchPumpPorts = BatchIntakePorts & BatchOffersPorts & Omit<BatchInspectionPorts, "offers" | "isLoading">;
@@ -30,9 +30,8 @@ export class BatchPump {
     this.#inspection = new BatchInspection({ ...ports, offers: this.#offers, isLoading });
   }
 
-  /** `null` as the key: every call is a new batch. */
-  async submit(draft: BatchDraft, submissionKey: string | null): Promise<Result<TakenBatch, BatchRefusal>> {
-    const submitting = this.#submit(draft, submissionKey);
+  async submit(draft: BatchDraft, submitter: BatchSubmitter): Promise<Result<TakenBatch, BatchRefusal>> {
+    const submitting = this.#submit(draft, submitter);
     this.#submitting.add(submitting);
     try {
       return await submitting;
@@ -41,8 +40,8 @@ export class BatchPump {
     }
   }
 
-  async #submit(draft: BatchDraft, submissionKey: string | null): Promise<Result<TakenBatch, BatchRefusal>> {
-    const taken = await this.#intake.take(draft, submissionKey);
+  async #submit(draft: BatchDraft, submitter: BatchSubmitter): Promise<Result<TakenBatch, BatchRefusal>> {
+    const taken = await this.#intake.take(draft, submitter);
     if (taken.ok) {
       this.#inspection.start(taken.value.batch);
       await this.#rest();

@@ -4,10 +4,12 @@
  * Upholds P1 (an accepted run ends) and the multitask rule: the decision and the row are one transaction.
  */
 import { Buffer } from "node:buffer";
+import { ALLOWED_SUBAGENTS_OPTION } from "../domain/assistant/agent-snapshot.ts";
 import type { ManagedSubagent } from "../domain/delegation/managed-subagent.ts";
 import { decideStart } from "../domain/run/multitask.ts";
 import { isTerminal } from "../domain/run/run-status.ts";
 import { err, ok } from "../domain/shared/result.ts";
+import type { Principal } from "../domain/trust/principal.ts";
 import type { ThreadState } from "../agent/thread-state/thread-state.ts";
 import { FRAME_RESERVATION } from "../platform/durable-storage/frame-log.ts";
 import type { RunRecord } from "../platform/durable-storage/run-store.ts";
@@ -28,9 +30,14 @@ const RUN_COMMAND_BYTES_MAX = 1_500_000;
 /** Each try reads the state anew; a thread whose state is edited faster than that is busy. */
 const ACCEPT_TRIES_MAX = 5;
 
-interface PreparedRun {
+/** Whence a run comes, as the gateway said it; no part of the create that a client wrote. */
+export interface RunOrigin {
+  readonly principal: Principal;
   /** Set when the thread is made with the run. */
-  readonly newThread: ThreadAddress | undefined;
+  readonly newThread?: ThreadAddress | undefined;
+}
+
+interface PreparedRun {
   readonly command: RunCommand;
   readonly events: (runId: string) => RunEventDraft[];
   readonly baseCheckpointId: string | null;
@@ -38,6 +45,7 @@ interface PreparedRun {
 
 /** Bounded by the store of the definitions, so beside the command's own bound. */
 interface AcceptableRun extends PreparedRun {
+  readonly origin: RunOrigin | undefined;
   readonly managed: readonly ManagedSubagent[];
 }
 
@@ -51,10 +59,10 @@ export class RunService {
   }
 
   /**
-   * Accepts and starts a run. Nothing is stored when it is refused. `newThread` is the thread to make with it, in the
-   * same transaction.
+   * Accepts and starts a run. Nothing is stored when it is refused; the thread that is made with it is in the same
+   * transaction. A run without an origin may what the role `user` may.
    */
-  async create(command: RunCommand, newThread?: ThreadAddress): Promise<RpcResult<RunRecord>> {
+  async create(command: RunCommand, origin?: RunOrigin): Promise<RpcResult<RunRecord>> {
     if (!this.#context.deps.catalog.has(command.graph_id)) {
       return err({ code: "not_found", message: `no graph '${command.graph_id}'` });
     }
@@ -63,7 +71,7 @@ export class RunService {
     if (busy !== undefined) return err(busy);
     const managed = command.graph_id === LEAD_GRAPH_ID ? await this.#context.managed.forRun() : [];
     for (let tries = 0; tries < ACCEPT_TRIES_MAX; tries += 1) {
-      const accepted = await this.#tryAccept(command, { newThread, managed });
+      const accepted = await this.#tryAccept(command, { origin, managed });
       // The state moved while it was read: what was checked against it is checked again.
       if (accepted === "state_moved") continue;
       if (accepted.ok) this.#start(accepted.value, this.#startOf(accepted.value));
@@ -144,18 +152,18 @@ export class RunService {
 
   async #tryAccept(
     command: RunCommand,
-    { newThread, managed }: { newThread: ThreadAddress | undefined; managed: readonly ManagedSubagent[] },
+    { origin, managed }: Pick<AcceptableRun, "origin" | "managed">,
   ): Promise<RpcResult<RunRecord> | "state_moved"> {
     await this.#context.edits.settled();
-    const prepared = await this.#prepare(command, newThread);
+    const prepared = await this.#prepare(command);
     if (!prepared.ok) return prepared;
     if (Buffer.byteLength(JSON.stringify(prepared.value.command)) > RUN_COMMAND_BYTES_MAX) {
       return err({ code: "too_large", message: `a run's body may hold ${RUN_COMMAND_BYTES_MAX} bytes of JSON` });
     }
-    return this.#accept({ ...prepared.value, managed });
+    return this.#accept({ ...prepared.value, origin, managed });
   }
 
-  async #prepare(command: RunCommand, newThread: ThreadAddress | undefined): Promise<RpcResult<PreparedRun>> {
+  async #prepare(command: RunCommand): Promise<RpcResult<PreparedRun>> {
     const { input } = command.body;
     const baseCheckpointId = this.#context.headCheckpointId();
     if (command.graph_id !== LEAD_GRAPH_ID || input === null || input === undefined) {
@@ -166,13 +174,12 @@ export class RunService {
           details: { path: ["input"] },
         });
       }
-      return ok({ newThread, command, events: () => [], baseCheckpointId });
+      return ok({ command, events: () => [], baseCheckpointId });
     }
     const prepared = await this.#prepareInput(input, baseCheckpointId);
     if (!prepared.ok) return prepared;
     const { values, messages } = prepared.value;
     return ok({
-      newThread,
       command: { ...command, body: { ...command.body, input: values } },
       events: (runId) => messages.flatMap((message) => messageEvent(runId, message) ?? []),
       baseCheckpointId,
@@ -208,8 +215,9 @@ export class RunService {
       if (this.#context.isClosing) return err({ code: "not_found", message: "the thread is being deleted" });
       if (this.#context.edits.active) return "state_moved";
       if (this.#context.headCheckpointId() !== prepared.baseCheckpointId) return "state_moved";
-      if (prepared.newThread !== undefined && this.#context.threads.load() === undefined) {
-        insertThread(this.#context, prepared.newThread, {});
+      const newThread = prepared.origin?.newThread;
+      if (newThread !== undefined && this.#context.threads.load() === undefined) {
+        insertThread(this.#context, newThread, {});
       }
       const run = this.#toRecord(prepared);
       this.#context.runs.save(run);
@@ -218,7 +226,7 @@ export class RunService {
     });
   }
 
-  #toRecord({ command, baseCheckpointId, managed }: AcceptableRun): RunRecord {
+  #toRecord({ command, baseCheckpointId, origin, managed }: AcceptableRun): RunRecord {
     const now = this.#context.now();
     // Run ids order the thread's runs by this time: it is later than the newest run's, whatever the clock did meanwhile.
     const createdAt = Math.max(now, (this.#context.runs.newest()?.createdAt ?? 0) + 1);
@@ -226,7 +234,11 @@ export class RunService {
       runId: this.#context.deps.newId(createdAt),
       status: "running",
       graphId: command.graph_id,
-      command: { ...command, ...(managed.length === 0 ? {} : { managed_subagents: managed }) },
+      command: {
+        ...withPolicy(command),
+        ...(origin === undefined ? {} : { principal: origin.principal }),
+        ...(managed.length === 0 ? {} : { managed_subagents: managed }),
+      },
       baseCheckpointId,
       finalCheckpointId: null,
       cancelRequested: false,
@@ -240,4 +252,12 @@ export class RunService {
       updatedAt: createdAt,
     };
   }
+}
+
+/** A run's metadata tells what it may delegate to (R9): the server's word, over whatever a client wrote there. */
+function withPolicy(command: RunCommand): RunCommand {
+  if (command.graph_id !== LEAD_GRAPH_ID) return command;
+  const allowed = command.agent?.allowedSubagents ?? null;
+  const metadata = { ...command.body.metadata, [ALLOWED_SUBAGENTS_OPTION]: allowed };
+  return { ...command, body: { ...command.body, metadata } };
 }

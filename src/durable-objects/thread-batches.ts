@@ -7,6 +7,7 @@ import type { BatchService } from "../agent/tools/batch-tools.ts";
 import { workspaceRefusalMessage } from "../agent/tools/workspace-refusal-message.ts";
 import type { BatchView } from "../domain/batch/batch.ts";
 import { err, ok, type Result } from "../domain/shared/result.ts";
+import type { Role } from "../domain/trust/principal.ts";
 import { D1BatchRepository } from "../platform/d1/batch-repository.ts";
 import { DurableBatchWindowStore } from "../platform/durable-storage/batch-window-store.ts";
 import type { SnapshotRefusal } from "../platform/workspace/durable-workspace.ts";
@@ -15,7 +16,7 @@ import type { Batch, CreateBatchBody } from "../protocol/batches.ts";
 import type { RpcResult } from "../protocol/errors.ts";
 import { toBatchWake } from "../protocol/queue-messages.ts";
 import type { RunEventDraft } from "../protocol/run-events.ts";
-import type { ResolvedSubagent } from "./batch-intake.ts";
+import type { BatchSubmitter, ResolvedSubagent } from "./batch-intake.ts";
 import type { WakeGrant } from "./batch-offers.ts";
 import { BatchPump } from "./batch-pump.ts";
 import { toBatchDraft, toBatchRefusal } from "./batch-draft.ts";
@@ -34,9 +35,9 @@ export class ThreadBatches implements AlarmSource {
 
   async create(
     body: CreateBatchBody,
-    submissionKey: string | null,
+    submitter: BatchSubmitter,
   ): Promise<RpcResult<{ batch: Batch; created: boolean }>> {
-    const submitted = await this.#batches().submit(toBatchDraft(body), submissionKey);
+    const submitted = await this.#batches().submit(toBatchDraft(body), submitter);
     if (!submitted.ok) return err(toBatchRefusal(submitted.error));
     return ok({ batch: toBatch(submitted.value.batch), created: submitted.value.created });
   }
@@ -74,11 +75,11 @@ export class ThreadBatches implements AlarmSource {
     await this.#batches().onAlarm(now);
   }
 
-  /** What the model's batch tools reach: the same pump, with the key made of run and call. */
-  service(): BatchService {
+  /** What the model's batch tools reach: the same pump, with the key made of run and call, and the run's role. */
+  service(role: Role): BatchService {
     return {
       submit: async (draft, submissionKey) => {
-        const submitted = await this.#batches().submit(draft, submissionKey);
+        const submitted = await this.#batches().submit(draft, { submissionKey, role });
         return submitted.ok ? ok(submitted.value.batch) : submitted;
       },
       status: (batchId) => this.#batches().status(batchId),

@@ -10,6 +10,7 @@ import type { BatchService } from "../agent/tools/batch-tools.ts";
 import type { DeputyConfig } from "../config.ts";
 import type { BatchGrant } from "../domain/admission/admission-state.ts";
 import { invariant } from "../domain/shared/assert.ts";
+import type { Principal, Role } from "../domain/trust/principal.ts";
 import { D1RunEventLog } from "../platform/d1/run-event-log.ts";
 import { D1SubagentDefinitions } from "../platform/d1/subagent-definitions.ts";
 import { DurableCheckpointSaver } from "../platform/durable-storage/checkpoint-saver.ts";
@@ -56,7 +57,7 @@ export interface ThreadContextEvents {
   readonly onRetryDue: () => void;
   readonly onBatchTurn: (grant: BatchGrant) => void;
   /** What the model's batch tools reach. */
-  readonly batches: () => BatchService;
+  readonly batches: (role: Role) => BatchService;
 }
 
 export class ThreadContext {
@@ -114,7 +115,9 @@ export class ThreadContext {
       catalog: deps.catalog,
       runs: this.runs,
       threadId: () => this.threadId,
-      binding: () => this.#binding(),
+      binding: (principal) => this.#binding(principal),
+      // A run of an older version has nobody in its row: then the least.
+      principalOf: ({ command }) => command.principal ?? { owner: this.thread().owner, role: "user" },
     });
     this.managed = new ManagedSnapshots(new D1SubagentDefinitions(deps.db), (fault) => this.onFault(fault));
     this.values = new ValuesCache((checkpointId) => this.graphs.renderState(checkpointId));
@@ -194,19 +197,20 @@ export class ThreadContext {
   }
 
   /** What a graph of this thread reaches. */
-  #binding(): GraphBinding {
+  #binding(principal: Principal | undefined): GraphBinding {
     return {
+      ...(principal === undefined ? {} : { principal, batches: this.#events.batches(principal.role) }),
       saver: this.saver,
       services: {
         workspace: this.staging,
         toolAttempt: (toolCallId) => this.attempts.next(toolCallId),
         newId: () => this.newId(),
         now: () => this.now(),
+        report: this.deps.report,
       },
       admission: this.admission,
       journal: this.journal,
       circuits: this.circuits,
-      batches: this.#events.batches(),
     };
   }
 

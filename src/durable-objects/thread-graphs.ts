@@ -4,8 +4,8 @@
  */
 import type { BuiltGraph, GraphBinding, GraphCatalog } from "../agent/graph-catalog.ts";
 import { toWireValues } from "../agent/wire/to-wire.ts";
-import type { ManagedSubagent } from "../domain/delegation/managed-subagent.ts";
 import { invariant } from "../domain/shared/assert.ts";
+import type { Principal } from "../domain/trust/principal.ts";
 import type { RunRecord, RunStore } from "../platform/durable-storage/run-store.ts";
 import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
 import { buildConfig } from "./run-config.ts";
@@ -14,7 +14,8 @@ export interface ThreadGraphsPorts {
   readonly catalog: GraphCatalog;
   readonly runs: RunStore;
   readonly threadId: () => string;
-  readonly binding: () => GraphBinding;
+  readonly binding: (principal: Principal | undefined) => GraphBinding;
+  readonly principalOf: (run: RunRecord) => Principal;
 }
 
 export class ThreadGraphs {
@@ -28,7 +29,13 @@ export class ThreadGraphs {
 
   /** The graph a run executes. */
   async forRun(run: RunRecord): Promise<BuiltGraph> {
-    return this.#build(run.graphId, buildConfig(run), run.command.managed_subagents);
+    const binding = this.#ports.binding(this.#ports.principalOf(run));
+    const { managed_subagents: managedSubagents, agent } = run.command;
+    return this.#build(run.graphId, buildConfig(run), {
+      ...binding,
+      ...(managedSubagents === undefined ? {} : { managedSubagents }),
+      ...(agent === undefined ? {} : { agent }),
+    });
   }
 
   /** The graph whose channels the thread's state has: its newest run's, else the lead agent's. */
@@ -37,7 +44,7 @@ export class ThreadGraphs {
     const graphId = this.#ports.catalog.has(newest) ? newest : LEAD_GRAPH_ID;
     const known = this.#forState.get(graphId);
     if (known !== undefined) return known;
-    const built = await this.#build(graphId, {});
+    const built = await this.#build(graphId, {}, this.#ports.binding(undefined));
     this.#forState.set(graphId, built);
     return built;
   }
@@ -55,9 +62,8 @@ export class ThreadGraphs {
   async #build(
     graphId: string,
     config: Parameters<GraphCatalog["build"]>[1],
-    managedSubagents?: readonly ManagedSubagent[],
+    binding: GraphBinding,
   ): Promise<BuiltGraph> {
-    const binding = { ...this.#ports.binding(), ...(managedSubagents === undefined ? {} : { managedSubagents }) };
     const built = await this.#ports.catalog.build(graphId, config, binding);
     return { ...built, configurable: { ...built.configurable, thread_id: this.#ports.threadId() } };
   }

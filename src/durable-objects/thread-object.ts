@@ -15,6 +15,7 @@ import type { RunCommand, ThreadAddress, ThreadRpc } from "../protocol/thread-rp
 import type { CreateThreadBody, HistoryBody, Thread, ThreadStateBody, UpdateStateBody } from "../protocol/threads.ts";
 import { noThread } from "./no-thread.ts";
 import { type FileContent, ThreadFiles } from "./thread-files.ts";
+import { principalOf } from "./principal-of.ts";
 import type { ThreadObjectDeps } from "./thread-context.ts";
 import { type RunPlace, ThreadRoutes } from "./thread-routes.ts";
 import { ThreadRuntime } from "./thread-runtime.ts";
@@ -92,7 +93,7 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
     const found = await this.#forRun(address, command);
     if (found === undefined) return err(noThread(address));
     const { runtime, newThread } = found;
-    const created = await runtime.runs.create(command, newThread);
+    const created = await runtime.runs.create(command, { principal: principalOf(address), newThread });
     // A refused run may have no thread, and then there is nothing to wake for.
     if (created.ok) await runtime.arm();
     return this.#toRun(runtime, created);
@@ -153,7 +154,7 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
     body: CreateBatchBody,
     submissionKey: string | null,
   ): Promise<RpcResult<{ batch: Batch; created: boolean }>> {
-    return this.#on(address, (runtime) => runtime.batches.create(body, submissionKey));
+    return this.#on(address, (runtime) => runtime.batches.create(body, { submissionKey, role: address.role }));
   }
 
   async cancelBatch(address: ThreadAddress, batchId: string): Promise<RpcResult<Batch>> {

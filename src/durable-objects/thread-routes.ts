@@ -5,6 +5,7 @@
 import { STATUS_BY_CODE, type ApiRefusal } from "../protocol/errors.ts";
 import { type RunCommand, THREAD_ADDRESS_HEADER, type ThreadAddress } from "../protocol/thread-rpc.ts";
 import { noThread } from "./no-thread.ts";
+import { principalOf } from "./principal-of.ts";
 import type { ThreadRuntime } from "./thread-runtime.ts";
 
 /** How a route gets its thread's runtime; `undefined` where there is no such thread. */
@@ -49,7 +50,7 @@ export class ThreadRoutes {
     const found = await this.#access.forRun(address, command);
     if (found === undefined) return refusal(noThread(address));
     const { runtime, newThread } = found;
-    const created = await runtime.runs.create(command, newThread);
+    const created = await runtime.runs.create(command, { principal: principalOf(address), newThread });
     if (!created.ok) return refusal(created.error);
     await runtime.arm();
     const cancelOnDisconnect = command.body.on_disconnect === "cancel";

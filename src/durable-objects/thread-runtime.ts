@@ -44,7 +44,7 @@ export class ThreadRuntime {
       onBatchTurn: (grant) => {
         this.batches.onTurn(grant);
       },
-      batches: () => this.batches.service(),
+      batches: (role) => this.batches.service(role),
     });
     const driver = new RunDriver(this.context);
     this.state = new StateService(this.context);

@@ -4,11 +4,7 @@
  * cannot be read opens nothing.
  */
 import { z } from "zod";
-
-export interface Principal {
-  readonly owner: string;
-  readonly role: "user" | "admin";
-}
+import type { Principal } from "../domain/trust/principal.ts";
 
 const OWNER_CHARS_MAX = 128;
 

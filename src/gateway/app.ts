@@ -7,7 +7,7 @@ import { Hono } from "hono";
 import { describeRoute } from "hono-openapi";
 import type { Result } from "../domain/shared/result.ts";
 import type { ApiRefusal } from "../protocol/errors.ts";
-import type { Principal } from "./api-keys.ts";
+import type { Principal } from "../domain/trust/principal.ts";
 import { describeOperation } from "./describe.ts";
 import { faultRefusal, refusalResponse, refuse } from "./errors.ts";
 import { type Authenticate, createAuthenticate } from "./middleware/authenticate.ts";

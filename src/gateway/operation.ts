@@ -4,9 +4,9 @@
  */
 import type { z } from "zod";
 import { type Result, ok } from "../domain/shared/result.ts";
+import type { Principal } from "../domain/trust/principal.ts";
 import type { ApiRefusal, ErrorCode } from "../protocol/errors.ts";
 import type { ThreadAddress } from "../protocol/thread-rpc.ts";
-import type { Principal } from "./api-keys.ts";
 import { readJson } from "./body.ts";
 import { invalidRequest, refuse } from "./errors.ts";
 import type { GatewayDeps } from "./ports.ts";

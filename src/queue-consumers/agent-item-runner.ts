@@ -10,6 +10,7 @@ import { type BatchChildOutcome, runBatchChild } from "../agent/subagents/batch-
 import type { SubagentDefinition } from "../agent/subagents/subagent-definition.ts";
 import type { SubagentService } from "../agent/subagents/subagent-service.ts";
 import { OUTPUTS_DIRECTORY, ScratchWorkspace } from "../agent/tools/scratch-workspace.ts";
+import { ToolAuthorization, type ToolPolicy } from "../agent/tools/authorization.ts";
 import type { Tool } from "../agent/tools/tool.ts";
 import type { ItemOutputs } from "../domain/batch/batch.ts";
 import type { BatchItemOutcome } from "../domain/batch/item-settlement.ts";
@@ -26,6 +27,7 @@ export interface AgentItemRunnerParts {
   readonly llmCall: RetrySettings;
   /** The isolate's: items of many threads see the same provider failing. */
   readonly circuits: CircuitBreakers;
+  readonly policy: ToolPolicy;
 }
 
 export function agentItemRunner(parts: AgentItemRunnerParts): BatchItemRunner {
@@ -36,7 +38,11 @@ async function runItem(
   parts: AgentItemRunnerParts,
   { item, setting, signal }: { item: RunnableItem; setting: ItemSetting; signal: AbortSignal },
 ): Promise<BatchItemOutcome> {
-  const { now, newId, random, models, tools, llmCall, circuits } = parts;
+  const { now, newId, random, models, llmCall, circuits, policy } = parts;
+  const principal = { owner: item.owner, role: setting.submitterRole };
+  const authorization = new ToolAuthorization({ policy, principal });
+  await authorization.prepare(parts.tools.map(({ name }) => name));
+  const tools = parts.tools.filter(({ name }) => authorization.permits(name));
   const scratch = new ScratchWorkspace({ files: setting.files, now });
   const services = { workspace: scratch, toolAttempt: () => item.attempt, newId, now };
   const taskId = `${item.batchId}:${item.ordinal}`;
@@ -46,7 +52,7 @@ async function runItem(
     prompt: item.prompt,
     models,
     tools,
-    hooks: childHooks({ services, random, llmCall, circuits }),
+    hooks: childHooks({ services, random, llmCall, circuits, authorization }),
     services,
     service: parts.subagents,
     signal,

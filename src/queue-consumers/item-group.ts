@@ -99,9 +99,10 @@ export class ItemGroup {
       prompt: itemPrompt(key, item.prompt),
       attempt: attempts + 1,
     };
-    const { subagentType, definition } = batch;
+    const { subagentType, definition, submitterRole } = batch;
+    const setting = { subagentType, definition, submitterRole, files, timeoutMs };
     try {
-      return await this.#ports.runner.run(runnable, { subagentType, definition, files, timeoutMs }, signal);
+      return await this.#ports.runner.run(runnable, setting, signal);
     } catch (fault) {
       this.#ports.log("batch item threw", { batch_id: batchId, ordinal, fault: String(fault) });
       return { kind: "failed", error: fault instanceof Error ? `${fault.name}: ${fault.message}` : String(fault) };

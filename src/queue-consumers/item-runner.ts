@@ -1,5 +1,6 @@
 /** What a consumer needs from outside: something that runs an item, and the way back to the thread. Shapes only. */
 import type { BatchFile } from "../domain/batch/batch.ts";
+import type { Role } from "../domain/trust/principal.ts";
 import type { BatchItemOutcome } from "../domain/batch/item-settlement.ts";
 
 export interface RunnableItem {
@@ -18,6 +19,8 @@ export interface ItemSetting {
   readonly subagentType: string;
   /** The snapshot taken at submit. */
   readonly definition: unknown;
+  /** Of whoever submitted the batch. */
+  readonly submitterRole: Role;
   readonly files: readonly BatchFile[];
   readonly timeoutMs: number;
 }

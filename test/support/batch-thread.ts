@@ -8,6 +8,7 @@ import type { BatchFile, BatchView, Wake } from "../../src/domain/batch/batch.ts
 import type { BatchItemOutcome } from "../../src/domain/batch/item-settlement.ts";
 import type { BatchDraft } from "../../src/domain/batch/validate-batch.ts";
 import { err, ok, type Result } from "../../src/domain/shared/result.ts";
+import type { BatchSubmitter } from "../../src/durable-objects/batch-intake.ts";
 import { BatchPump, type BatchPumpPorts } from "../../src/durable-objects/batch-pump.ts";
 import { D1BatchRepository } from "../../src/platform/d1/batch-repository.ts";
 import { DurableBatchWindowStore } from "../../src/platform/durable-storage/batch-window-store.ts";
@@ -46,6 +47,9 @@ export function draft(items: number, over: Partial<BatchDraft> = {}): BatchDraft
   };
 }
 
+/** Who submits, and under which key. */
+export const by = (submissionKey: string | null): BatchSubmitter => ({ submissionKey, role: "user" });
+
 export interface BatchThreadOptions {
   readonly maxRunning?: number;
   readonly threadId?: string;
@@ -81,7 +85,7 @@ export class BatchThread {
   now = (): number => NOW + this.timers.now();
 
   async submit(items: number, over: Partial<BatchDraft> = {}, key: string | null = null): Promise<BatchView> {
-    const submitted = await this.pump.submit(draft(items, over), key);
+    const submitted = await this.pump.submit(draft(items, over), by(key));
     if (!submitted.ok) throw new Error(submitted.error.message);
     return submitted.value.batch;
   }

@@ -30,6 +30,7 @@ export function submission(over: Partial<BatchSubmission> = {}): BatchSubmission
     bodyHash: "hash",
     plan: plan(20),
     definition: { name: "bash" },
+    submitterRole: "user",
     files: [],
     now: NOW,
     ...over,

@@ -5,6 +5,9 @@
 import type { DelegationLimits } from "../../domain/delegation/delegation-limit.ts";
 import { type RetrySettings, toRetryPolicy } from "../../domain/model-errors/retry-policy.ts";
 import type { AgentServices } from "../graph/agent-services.ts";
+import type { ToolAuthorization } from "../tools/authorization.ts";
+import { authorizationHook } from "./authorization.ts";
+import { agentInstructions } from "./agent-instructions.ts";
 import { delegationLedger } from "./delegation-ledger.ts";
 import type { CircuitBreakers } from "../models/circuit-breakers.ts";
 import type { AgentHook } from "./hook.ts";
@@ -20,6 +23,7 @@ export interface ChainParts {
   readonly random: () => number;
   readonly llmCall: RetrySettings;
   readonly circuits: CircuitBreakers;
+  readonly authorization: ToolAuthorization;
 }
 
 export function childHooks(parts: ChainParts): readonly AgentHook[] {
@@ -33,19 +37,36 @@ export interface LeadDelegation {
   readonly catalogue: string;
 }
 
-/** Without delegation the lead's ledger still shows what earlier runs did. */
-export function leadHooks(parts: ChainParts, delegation: LeadDelegation | undefined): readonly AgentHook[] {
+/** Without delegation the lead's ledger still shows what earlier runs did. `instructions`: a custom agent's, from the API. */
+export function leadHooks(
+  parts: ChainParts,
+  delegation: LeadDelegation | undefined,
+  instructions: readonly string[] = [],
+): readonly AgentHook[] {
   const { services } = parts;
   return [
     ...commonHooks(parts, "lead"),
     delegationLedger(services, delegation?.catalogue),
+    // Behind the ledger's hook, so before its message in the request: it stays the same for the whole run.
+    ...(instructions.length === 0 ? [] : [agentInstructions(instructions)]),
     systemCoalescer(),
-    ...(delegation === undefined ? [] : [subagentLimit(delegation.limits)]),
+    ...(delegation === undefined ? [] : [subagentLimit(delegation.limits, () => warnUntagged(services))]),
   ];
 }
 
+/** Then every delegation of the thread counts toward the cap, which a caller may not expect. */
+function warnUntagged({ report = warnOnConsole }: AgentServices): void {
+  report("a run without a run_id: all delegations of its thread count toward its cap", { hook: "subagent_limit" });
+}
+
+/** For graphs that nobody gave a log. */
+function warnOnConsole(what: string, details: Readonly<Record<string, unknown>>): void {
+  // oxlint-disable-next-line no-console -- a process without a composition root has no other log
+  console.warn(what, details);
+}
+
 function commonHooks(parts: ChainParts, agent: "lead" | "child"): readonly AgentHook[] {
-  const { services, random, circuits, llmCall } = parts;
+  const { services, random, circuits, llmCall, authorization } = parts;
   const toolErrors = toolErrorsHook({
     newId: () => services.newId(),
     discard: (toolCallId) => services.workspace.discard(toolCallId),
@@ -57,5 +78,5 @@ function commonHooks(parts: ChainParts, agent: "lead" | "child"): readonly Agent
     newId: () => services.newId(),
     tellsRetries: agent === "lead",
   });
-  return [toolErrors, requestRepair(), errors];
+  return [toolErrors, requestRepair(), errors, authorizationHook({ authorization, newId: () => services.newId() })];
 }

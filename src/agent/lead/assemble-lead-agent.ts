@@ -4,12 +4,18 @@
  * share those objects, so the descriptor tells the truth about the graph.
  */
 import type { RunnableConfig } from "@langchain/core/runnables";
+import type { DeputyConfig } from "../../config.ts";
+import { narrowSubagents } from "../../domain/assistant/agent-snapshot.ts";
 import { renderManagedSubagents } from "../../domain/delegation/managed-rendering.ts";
 import { invariant } from "../../domain/shared/assert.ts";
 import { buildAgentGraph } from "../graph/agent-graph.ts";
+import { prepareInputs } from "../graph/prepare-input.ts";
 import { type ChainParts, childHooks, leadHooks, type LeadDelegation } from "../hooks/chains.ts";
 import { sha256 } from "../sha256.ts";
 import { SubagentRegistry } from "../subagents/registry.ts";
+import { ToolAuthorization } from "../tools/authorization.ts";
+import { configuredPolicy, UNNAMED_PRINCIPAL } from "../tools/configured-policy.ts";
+import { resolveCustomAgent } from "./custom-agent.ts";
 import type { LeadAgent, LeadAgentOptions } from "./lead-agent-options.ts";
 import { LEAD_AGENT_NAME, leadTools } from "./lead-tools.ts";
 import { withLocalParts } from "./local-composition.ts";
@@ -21,29 +27,48 @@ import { resolveRunOptions, type LeadRunOptions } from "./run-options.ts";
  * composed in this process, in memory.
  */
 export function assembleLeadAgent(config: RunnableConfig, options: Partial<LeadAgentOptions> = {}): LeadAgent {
-  return assemble(config, withLocalParts(config, options));
+  const parts = withLocalParts(config, options);
+  const agent = assemble(config, parts);
+  // Whoever composes everything also prepares the input of its runs.
+  if (parts !== options) prepareInputs(agent.graph, { newId: () => parts.services.newId(), isForeign: true });
+  return agent;
 }
 
 function assemble(config: RunnableConfig, options: LeadAgentOptions): LeadAgent {
-  const { deputy, models, services, allowedSubagents = null } = options;
-  const run = resolveRunOptions(config, deputy);
+  const { deputy, models, services } = options;
+  const agent = resolveCustomAgent(config.configurable ?? {}, options.agent);
+  const allowedSubagents = narrowSubagents(options.allowedSubagents ?? null, agent.allowedSubagents);
+  const run = resolveRunOptions(config, { deputy, models, maxRunning: options.admission.snapshot().max_running });
   const model = models.find(run.modelName) ?? models.find();
   invariant(model !== undefined, "the model catalogue is empty");
   const registry = new SubagentRegistry(deputy.subagents, allowedSubagents, options.managedSubagents);
-  const delegates = run.subagentEnabled && registry.names().length > 0;
-  const chain = chainParts(options);
+  const authorization = options.authorization ?? unnamedAuthorization(deputy);
+  const mayUse = (tool: string) => (agent.tools?.includes(tool) ?? true) && authorization.permits(tool);
+  const delegates = run.subagentEnabled && registry.names().length > 0 && mayUse("task");
+  const chain = chainParts(options, authorization);
   const { limits } = run;
-  const tools = leadTools(options, { config, model, registry, delegates, limits, childHooks: childHooks(chain) });
-  const hooks = leadHooks(chain, delegates ? toLeadDelegation(limits, registry) : undefined);
+  const tools = leadTools(options, {
+    config,
+    model,
+    registry,
+    mayUse,
+    delegates,
+    limits,
+    childHooks: childHooks(chain),
+  });
+  const hooks = leadHooks(chain, delegates ? toLeadDelegation(limits, registry) : undefined, agent.userInstructions);
   const systemPrompt = renderLeadPrompt({
-    instructions: deputy.agents.lead_instructions,
+    instructions: [deputy.agents.lead_instructions, ...agent.operatorInstructions].join("\n\n"),
     ...(delegates ? { delegation: { limits: run.limits, subagents: registry.operatorList() } } : {}),
     hasBatches: tools.some((tool) => tool.name === "batch_task"),
+    hasBash: tools.some((tool) => tool.name === "bash"),
   });
   const { maxTurns } = run;
+  const thinking = run.thinkingEnabled && model.thinking === true;
   const graph = buildAgentGraph({
     name: LEAD_AGENT_NAME,
     model,
+    thinking,
     systemPrompt,
     tools,
     hooks,
@@ -56,6 +81,7 @@ function assemble(config: RunnableConfig, options: LeadAgentOptions): LeadAgent 
     graph,
     descriptor: {
       model: model.name,
+      thinking,
       promptSha256: sha256(systemPrompt),
       tools: tools.map((tool) => tool.name),
       hooks: hooks.map((hook) => hook.name),
@@ -72,6 +98,13 @@ function toLeadDelegation(limits: LeadRunOptions["limits"], registry: SubagentRe
   return { limits, catalogue: renderManagedSubagents(registry.managedList()) };
 }
 
-function chainParts({ services, random, circuits, deputy }: LeadAgentOptions): ChainParts {
-  return { services, random, circuits, llmCall: deputy.llm_call };
+function chainParts(
+  { services, random, circuits, deputy }: LeadAgentOptions,
+  authorization: ToolAuthorization,
+): ChainParts {
+  return { services, random, circuits, llmCall: deputy.llm_call, authorization };
+}
+
+function unnamedAuthorization({ tools }: DeputyConfig): ToolAuthorization {
+  return new ToolAuthorization({ policy: configuredPolicy(tools), principal: UNNAMED_PRINCIPAL });
 }

@@ -4,6 +4,7 @@
  */
 import type { BaseCheckpointSaver } from "@langchain/langgraph";
 import type { DeputyConfig } from "../../config.ts";
+import type { AgentSnapshot } from "../../domain/assistant/agent-snapshot.ts";
 import type { ManagedSubagent } from "../../domain/delegation/managed-subagent.ts";
 import type { AgentGraph } from "../graph/agent-graph.ts";
 import type { AgentServices } from "../graph/agent-services.ts";
@@ -14,6 +15,7 @@ import type { AdmissionController } from "../subagents/admission-controller.ts";
 import type { DelegationJournal } from "../subagents/delegation-journal.ts";
 import type { SubagentService } from "../subagents/subagent-service.ts";
 import type { Timers } from "../subagents/timers.ts";
+import type { ToolAuthorization } from "../tools/authorization.ts";
 import type { BatchService } from "../tools/batch-tools.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { LeadRunOptions } from "./run-options.ts";
@@ -30,12 +32,16 @@ export interface LeadAgentOptions {
   readonly journal: DelegationJournal;
   /** One for all agents that share a provider's fate: the thread object's. */
   readonly circuits: CircuitBreakers;
+  /** Who the run belongs to and what that one may use; absent: what the operator's lists leave to the role `user`. */
+  readonly authorization?: ToolAuthorization;
   readonly batches?: BatchService;
   readonly checkpointer?: BaseCheckpointSaver | false;
   readonly random: () => number;
   readonly timers?: Timers;
-  /** The names a run's caller may delegate to; null means all. */
+  /** The names a run's caller may delegate to; null means all. The agent and the run's config can only narrow it. */
   readonly allowedSubagents?: readonly string[] | null;
+  /** The custom agent the run was accepted with. */
+  readonly agent?: AgentSnapshot;
   /** The enabled managed subagents, as the run was accepted with them. */
   readonly managedSubagents?: readonly ManagedSubagent[];
 }
@@ -51,6 +57,8 @@ export interface LeadAgentParts {
 export interface LeadAgentDescriptor {
   /** The one that answers, whatever the run and the deployment said about it. */
   readonly model: string;
+  /** Whether the lead thinks before it answers: asked for, and the model can. */
+  readonly thinking: boolean;
   readonly promptSha256: string;
   readonly tools: readonly string[];
   /** In the order of the chain. */

@@ -1,11 +1,10 @@
 /**
- * The tools of one lead: what it was given, batches, and `task`. Owns which of them the operator's lists leave.
+ * The tools of one lead: what it was given, batches, and `task`. Owns which of them authorization leaves.
  */
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { DelegationLimits } from "../../domain/delegation/delegation-limit.ts";
 import type { AgentHook } from "../hooks/hook.ts";
 import type { ChatModel } from "../models/model.ts";
-import { filterTools } from "../subagents/child-tools.ts";
 import { SubagentExecutor } from "../subagents/executor.ts";
 import type { SubagentRegistry } from "../subagents/registry.ts";
 import { systemTimers } from "../subagents/timers.ts";
@@ -20,18 +19,20 @@ export interface LeadToolParts {
   readonly config: RunnableConfig;
   readonly model: ChatModel;
   readonly registry: SubagentRegistry;
+  /** What authorization and the agent's own list leave. */
+  readonly mayUse: (tool: string) => boolean;
+  /** Then `task` is permitted too. */
   readonly delegates: boolean;
   /** Resolved once for the run: prompt, limit hook and `task` share the object. */
   readonly limits: DelegationLimits;
   readonly childHooks: readonly AgentHook[];
 }
 
-/** The operator's allow and deny lists bind the lead, and its children through it. */
+/** What the policy permits binds the lead, and its children through it. */
 export function leadTools(options: LeadAgentOptions, parts: LeadToolParts): readonly Tool[] {
-  const { allow, deny } = options.deputy.tools;
-  const permitted = (tools: readonly Tool[]) => filterTools(tools, { ...(allow === null ? {} : { allow }), deny });
-  const own = permitted([...options.tools, ...leadBatchTools(options, parts.config)]);
-  return parts.delegates ? [...own, ...permitted([leadTaskTool(options, parts, own)])] : own;
+  const tools = [...options.tools, ...leadBatchTools(options, parts)];
+  const own = tools.filter(({ name }) => parts.mayUse(name));
+  return parts.delegates ? [...own, leadTaskTool(options, parts, own)] : own;
 }
 
 function leadTaskTool(options: LeadAgentOptions, parts: LeadToolParts, tools: readonly Tool[]): Tool {
@@ -49,8 +50,8 @@ function leadTaskTool(options: LeadAgentOptions, parts: LeadToolParts, tools: re
   });
 }
 
-function leadBatchTools({ batches, deputy }: LeadAgentOptions, config: RunnableConfig): readonly Tool[] {
+function leadBatchTools({ batches, deputy }: LeadAgentOptions, { config, registry }: LeadToolParts): readonly Tool[] {
   if (batches === undefined || !deputy.subagent_batches.enabled) return [];
   const threadId: unknown = config.configurable?.["thread_id"];
-  return batchTools({ batches, threadId: typeof threadId === "string" ? threadId : "" });
+  return batchTools({ batches, threadId: typeof threadId === "string" ? threadId : "", subagents: registry });
 }

@@ -6,6 +6,7 @@
  * still loading does not exist for anyone but `submit`.
  */
 import type { Result } from "../shared/result.ts";
+import type { Role } from "../trust/principal.ts";
 import type {
   BatchFacts,
   BatchFile,
@@ -40,6 +41,8 @@ export interface BatchSubmission {
   readonly bodyHash: string;
   readonly plan: BatchPlan;
   readonly definition: unknown;
+  /** Kept with the definition. */
+  readonly submitterRole: Role;
   readonly files: readonly BatchFile[];
   readonly now: number;
 }

@@ -3,6 +3,7 @@
  * Item: `pending → leased → completed | failed | cancelled`; a spent attempt with budget left returns to `pending`.
  * Batch: `loading → running → completed | cancelled`; `loading` is invisible to owners.
  */
+import type { Role } from "../trust/principal.ts";
 
 export type ItemStatus = "pending" | "leased" | "completed" | "failed" | "cancelled";
 export type VisibleBatchStatus = "running" | "completed" | "cancelled";
@@ -95,6 +96,8 @@ export interface BatchFacts {
   readonly subagentType: string;
   /** The subagent's definition as it was at submit; its shape belongs to the agent. */
   readonly definition: unknown;
+  /** Of whoever submitted the batch: its items may use what that role may. */
+  readonly submitterRole: Role;
   readonly maxAttempts: number;
   readonly timeoutSeconds: number;
 }

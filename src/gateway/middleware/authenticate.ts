@@ -5,7 +5,8 @@
  */
 import { type Result, ok } from "../../domain/shared/result.ts";
 import type { ApiRefusal } from "../../protocol/errors.ts";
-import { type Principal, findPrincipal, parseApiKeys, presentedKey } from "../api-keys.ts";
+import type { Principal } from "../../domain/trust/principal.ts";
+import { findPrincipal, parseApiKeys, presentedKey } from "../api-keys.ts";
 import { refuse } from "../errors.ts";
 
 export interface AuthSettings {

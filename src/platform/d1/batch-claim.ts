@@ -9,6 +9,7 @@ import { Buffer } from "node:buffer";
 import { WAKE_SLOTS_MAX } from "../../domain/batch/batch-limits.ts";
 import type { Claim, ClaimRequest, Heartbeat } from "../../domain/batch/batch-repository.ts";
 import type { BatchFile, LeaseRef } from "../../domain/batch/batch.ts";
+import type { Role } from "../../domain/trust/principal.ts";
 import { invariant } from "../../domain/shared/assert.ts";
 import { toClaimedItems, type ClaimedItemRow } from "./batch-rows.ts";
 
@@ -35,7 +36,8 @@ const COUNT_CLAIM = `
   UPDATE batches SET pending = pending - changes(), leased = leased + changes(), updated_at = ?2
   WHERE batch_id = ?1 AND changes() > 0
   RETURNING subagent_type, max_attempts, timeout_seconds,
-    (SELECT definition FROM batch_definitions d WHERE d.batch_id = ?1) AS definition`;
+    (SELECT definition FROM batch_definitions d WHERE d.batch_id = ?1) AS definition,
+    (SELECT submitter_role FROM batch_definitions d WHERE d.batch_id = ?1) AS submitter_role`;
 
 const HEARTBEAT = `
   UPDATE leases SET expires_at = ?4
@@ -47,6 +49,7 @@ interface FactsRow {
   readonly max_attempts: number;
   readonly timeout_seconds: number;
   readonly definition: string;
+  readonly submitter_role: Role;
 }
 
 export class BatchClaims {
@@ -76,6 +79,7 @@ export class BatchClaims {
       batch: {
         subagentType: facts.subagent_type,
         definition: JSON.parse(facts.definition) as unknown,
+        submitterRole: facts.submitter_role,
         maxAttempts: facts.max_attempts,
         timeoutSeconds: facts.timeout_seconds,
       },

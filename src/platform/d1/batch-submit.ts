@@ -113,7 +113,7 @@ export class BatchSubmit {
   }
 
   #opening(submission: BatchSubmission): D1PreparedStatement[] {
-    const { batchId, owner, threadId, submissionKey, bodyHash, plan, now } = submission;
+    const { batchId, owner, threadId, submissionKey, bodyHash, plan, submitterRole, now } = submission;
     const statements = [
       this.#db
         .prepare(INSERT_BATCH)
@@ -132,8 +132,8 @@ export class BatchSubmit {
           submissionKey,
         ),
       this.#db
-        .prepare("INSERT INTO batch_definitions (batch_id, definition) VALUES (?1, ?2)")
-        .bind(batchId, JSON.stringify(submission.definition)),
+        .prepare("INSERT INTO batch_definitions (batch_id, definition, submitter_role) VALUES (?1, ?2, ?3)")
+        .bind(batchId, JSON.stringify(submission.definition), submitterRole),
       this.#db
         .prepare("INSERT INTO live_batches (batch_id, owner, thread_id, created_at) VALUES (?1, ?2, ?3, ?4)")
         .bind(batchId, owner, threadId, now),

@@ -7,6 +7,7 @@ import type { RecoveryRecord } from "../../domain/run/recovery.ts";
 import type { CallerUsage } from "../../domain/run/run-usage.ts";
 import type { ManagedSubagent } from "../../domain/delegation/managed-subagent.ts";
 import { isTerminal, type RunStatus } from "../../domain/run/run-status.ts";
+import type { Principal } from "../../domain/trust/principal.ts";
 import type { RunCommand } from "../../protocol/thread-rpc.ts";
 import type { SqlExecutor } from "./metered-sql.ts";
 
@@ -20,6 +21,8 @@ export interface RunError {
 
 /** PERSISTED: the accepted create, and what it was accepted with. */
 export interface StoredRunCommand extends RunCommand {
+  /** Who asked for the run: every start of it judges with this one. Absent in older rows. */
+  readonly principal?: Principal;
   /** The managed subagents of this run, whatever becomes of the stored ones; absent for none, and in older rows. */
   readonly managed_subagents?: readonly ManagedSubagent[];
 }

@@ -51,6 +51,7 @@ describe("the assembled lead", () => {
       "tool_errors",
       "request_repair",
       "model_errors",
+      "authorization",
       "delegation_ledger",
       "system_coalescer",
       "subagent_limit",
@@ -112,7 +113,7 @@ describe("the assembled lead", () => {
       "JOB",
       "@ say {{result:1}}",
     ].join("\n");
-    expect((await ask(script, { deputy })).answer).toContain("there is no tool 'write_file'");
+    expect((await ask(script, { deputy })).answer).toContain("you may not use the tool 'write_file'");
   });
 });
 

@@ -7,6 +7,8 @@ import { CircuitBreakers } from "../../../src/agent/models/circuit-breakers.ts";
 import { runBatchChild, type BatchChild } from "../../../src/agent/subagents/batch-child.ts";
 import { spawnProvider } from "../../../src/agent/subagents/providers/spawn.ts";
 import { SubagentRegistry } from "../../../src/agent/subagents/registry.ts";
+import { ToolAuthorization } from "../../../src/agent/tools/authorization.ts";
+import { UNNAMED_PRINCIPAL } from "../../../src/agent/tools/configured-policy.ts";
 import type { SubagentDefinition } from "../../../src/agent/subagents/subagent-definition.ts";
 import { SubagentService } from "../../../src/agent/subagents/subagent-service.ts";
 import { countedIds, fixtureServices, plainTool, succeeded } from "../../support/agent-fixture.ts";
@@ -36,6 +38,7 @@ function item(reply: Reply, more: Partial<BatchChild> = {}) {
       random: () => 0,
       llmCall: parseDeputyConfig({}).llm_call,
       circuits: new CircuitBreakers(parseDeputyConfig({}).llm_call.circuit, () => timers.now()),
+      authorization: new ToolAuthorization({ policy: () => ({ kind: "allow" }), principal: UNNAMED_PRINCIPAL }),
     }),
     services,
     service,

@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from "vitest";
 import type { BatchItemOutcome } from "../../../src/domain/batch/item-settlement.ts";
 import type { Wake } from "../../../src/domain/batch/batch.ts";
 import { err, ok } from "../../../src/domain/shared/result.ts";
-import { BatchThread, done, draft, OWNER } from "../../support/batch-thread.ts";
+import { by, BatchThread, done, draft, OWNER } from "../../support/batch-thread.ts";
 import { LEASE_MS, storedItems, sums } from "../../support/batches.ts";
 import { ManualTimers } from "../../support/manual-timers.ts";
 import { inFreshObject } from "../../support/object-storage.ts";
@@ -98,13 +98,16 @@ describe("submit", () => {
       const thread = new BatchThread(storage);
       thread.files = ok([{ path: "/workspace/a", bytes: new Uint8Array([1, 2]) }]);
       const body = draft(2, { files: ["/workspace/a"] });
-      const both = await Promise.all([thread.pump.submit(body, "run:call"), thread.pump.submit(body, "run:call")]);
+      const both = await Promise.all([
+        thread.pump.submit(body, by("run:call")),
+        thread.pump.submit(body, by("run:call")),
+      ]);
       thread.files = err("/workspace/a: no such file");
-      const later = await thread.pump.submit(body, "run:call");
+      const later = await thread.pump.submit(body, by("run:call"));
       const ids = [...both, later].map((taken) => (taken.ok ? taken.value.batch.batchId : taken.error));
       expect(new Set(ids).size).toBe(1);
       expect([...both, later].map((taken) => taken.ok && taken.value.created)).toEqual([true, false, false]);
-      expect(await thread.pump.submit(draft(3), "run:call")).toMatchObject({
+      expect(await thread.pump.submit(draft(3), by("run:call"))).toMatchObject({
         ok: false,
         error: { reason: "idempotency_conflict" },
       });
@@ -123,18 +126,18 @@ describe("submit", () => {
           { key: "a", prompt: "q" },
         ],
       });
-      expect(await thread.pump.submit(twice, "k1")).toMatchObject({ ok: false, error: { reason: "batch_limit" } });
-      expect(await thread.pump.submit(draft(1, { subagentType: "none" }), "k2")).toMatchObject({
+      expect(await thread.pump.submit(twice, by("k1"))).toMatchObject({ ok: false, error: { reason: "batch_limit" } });
+      expect(await thread.pump.submit(draft(1, { subagentType: "none" }), by("k2"))).toMatchObject({
         ok: false,
         error: { reason: "unknown_subagent_type" },
       });
       thread.files = err("/workspace/x: no such file");
-      expect(await thread.pump.submit(draft(1, { files: ["/workspace/x"] }), "k3")).toMatchObject({
+      expect(await thread.pump.submit(draft(1, { files: ["/workspace/x"] }), by("k3"))).toMatchObject({
         ok: false,
         error: { reason: "file_refused", message: "/workspace/x: no such file" },
       });
       thread.files = ok([{ path: "/workspace/x", bytes: new Uint8Array(8 * 1_024 * 1_024 + 1) }]);
-      expect(await thread.pump.submit(draft(1, { files: ["/workspace/x"] }), "k4")).toMatchObject({
+      expect(await thread.pump.submit(draft(1, { files: ["/workspace/x"] }), by("k4"))).toMatchObject({
         ok: false,
         error: { reason: "file_refused" },
       });
@@ -147,7 +150,7 @@ describe("submit", () => {
       const crashed = new BatchThread(storage, {
         over: { arm: () => Promise.reject(new Error("object died")) },
       });
-      await expect(crashed.pump.submit(draft(2), "k")).rejects.toThrow("object died");
+      await expect(crashed.pump.submit(draft(2), by("k"))).rejects.toThrow("object died");
       expect(crashed.windows.due(Infinity)).toHaveLength(1);
       const woken = nextWake(storage, crashed);
       await woken.alarm();
@@ -162,7 +165,7 @@ describe("submit", () => {
           },
         },
       });
-      await expect(before.pump.submit(draft(2), "k")).rejects.toThrow("object died");
+      await expect(before.pump.submit(draft(2), by("k"))).rejects.toThrow("object died");
       const [batchId] = before.windows.running();
       storage.sql.exec(
         "UPDATE batch_windows SET phase = 'submitting', state = replace(state, '\"running\"', '\"submitting\"')",

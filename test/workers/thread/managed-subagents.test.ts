@@ -167,14 +167,14 @@ describe("a batch's managed subagent", () => {
       const runtime = await thread.create();
       const items = [{ key: "a", prompt: "1+1" }];
       const body = createBatchBodySchema.parse({ title: "Sums", subagent_type: "auditor", items });
-      const created = await runtime.batches.create(body, null);
+      const created = await runtime.batches.create(body, { submissionKey: null, role: "user" });
       if (!created.ok) throw new Error(created.error.message);
       await store.systemDelete("auditor");
       const row = await env.DB.prepare("SELECT definition FROM batch_definitions WHERE batch_id = ?1")
         .bind(created.value.batch.batch_id)
         .first<{ definition: string }>();
       expect(JSON.parse(row!.definition)).toMatchObject({ name: "auditor", source: "managed", tools: ["probe"] });
-      expect(await runtime.batches.create(body, null)).toMatchObject({ ok: false, error: { code: "invalid_request" } });
+      expect(await runtime.batches.create(body, { submissionKey: null, role: "user" })).toMatchObject({ ok: false, error: { code: "invalid_request" } });
       await eventually(
         () => runtime.batches.cancel(created.value.batch.batch_id),
         (cancelled) => cancelled.ok,

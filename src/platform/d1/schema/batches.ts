@@ -31,6 +31,7 @@ export const batches = sqliteTable("batches", {
 export const batchDefinitions = sqliteTable("batch_definitions", {
   batchId: text("batch_id").notNull().primaryKey(),
   definition: text("definition").notNull(),
+  submitterRole: text("submitter_role", { enum: ["user", "admin"] }).notNull(),
 });
 
 export const batchSubmissions = sqliteTable(
