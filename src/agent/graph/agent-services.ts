@@ -10,4 +10,6 @@ export interface AgentServices {
   newId(): string;
   /** Milliseconds since the epoch. */
   now(): number;
+  /** Where something is told that is no fault and that an operator should know. Absent: the console. */
+  readonly report?: (what: string, details: Readonly<Record<string, unknown>>) => void;
 }

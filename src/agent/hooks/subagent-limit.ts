@@ -6,23 +6,30 @@
 import type { AIMessage } from "@langchain/core/messages";
 import { decideCut, type DelegationLimits } from "../../domain/delegation/delegation-limit.ts";
 import { countRunDelegations } from "../../domain/delegation/ledger.ts";
+import { RUN_STOP_REASON_KEY, type RunStopReason } from "../../domain/run/stop-reason.ts";
 import type { AgentHook } from "./hook.ts";
 import { stripCalls } from "./strip-calls.ts";
 
-/** Marks the answer whose run ended for want of delegations; the run record's stop reason. */
-export const LIMIT_STOP_REASON_KEY = "deputy_run_stop_reason";
+const LIMIT_REACHED: RunStopReason = "subagent_limit_capped";
 
-export function subagentLimit(limits: DelegationLimits, onUntaggedRun?: () => void): AgentHook {
+/** The chain's limit hook, with what it holds a run to. */
+export interface SubagentLimitHook extends AgentHook {
+  readonly limits: DelegationLimits;
+}
+
+/** `onUntaggedRun`: an answer asks for delegations and nobody said which run it belongs to (R190). */
+export function subagentLimit(limits: DelegationLimits, onUntaggedRun: () => void): SubagentLimitHook {
   return {
     name: "subagent_limit",
+    limits,
     afterModel(answer, state, { runId }) {
       const calls = taskCallsOf(answer);
       if (calls.length === 0) return undefined;
-      if (runId === undefined) onUntaggedRun?.();
+      if (runId === undefined) onUntaggedRun();
       const cut = decideCut(calls, countRunDelegations(state.delegations ?? [], runId), limits);
       if (cut === undefined) return undefined;
       const stripped = stripCalls(answer, cut.cutIds, cut.note);
-      if (cut.exhausted) stripped.additional_kwargs[LIMIT_STOP_REASON_KEY] = "subagent_limit_capped";
+      if (cut.exhausted) stripped.additional_kwargs[RUN_STOP_REASON_KEY] = LIMIT_REACHED;
       return { answer: stripped };
     },
   };

@@ -13,6 +13,8 @@ export interface LeadPromptParts {
   /** Absent when delegation is switched off. */
   readonly delegation?: LeadDelegationParts;
   readonly hasBatches: boolean;
+  /** Whether the lead has the `bash` tool: without it no example speaks of commands. */
+  readonly hasBash: boolean;
 }
 
 interface LeadDelegationParts {
@@ -32,10 +34,10 @@ of the work to subagents where that pays.
 </guidelines>`;
 
 export function renderLeadPrompt(parts: LeadPromptParts): string {
-  const { delegation, instructions, hasBatches } = parts;
+  const { delegation, instructions, hasBatches, hasBash } = parts;
   const sections = [
     ROLE,
-    ...(delegation === undefined ? [] : [renderThinking(delegation), renderDelegation(delegation)]),
+    ...(delegation === undefined ? [] : [renderThinking(delegation), renderDelegation(delegation, hasBash)]),
     hasBatches ? BATCHES : "",
     ...(delegation === undefined ? [] : [renderReminder(delegation)]),
     instructions.trim(),
@@ -43,13 +45,14 @@ export function renderLeadPrompt(parts: LeadPromptParts): string {
   return sections.filter((section) => section !== "").join("\n\n");
 }
 
-function renderDelegation({ limits, subagents }: LeadDelegationParts): string {
+function renderDelegation({ limits, subagents }: LeadDelegationParts, hasBash: boolean): string {
   const mode = policyMode(limits);
+  const hasExample = hasBash && subagents.some((each) => each.name === "bash");
   const lists = subagents.map((each) => `- ${each.name}: ${firstLine(describeFor(each, mode))}`);
   return [
     "<subagent_system>",
     ...policyFor("lead", mode),
-    ...(subagents.some((each) => each.name === "bash") ? [BASH_EXAMPLE] : []),
+    ...(hasExample ? [BASH_EXAMPLE] : []),
     limitsLine(limits),
     ...(lists.length === 0 ? [] : ["Subagent types:", ...lists]),
     "</subagent_system>",

@@ -26,7 +26,7 @@ export interface LeadRunOptions {
 /** What the deployment gives a run to choose from, as it is now. */
 export interface LeadRunBounds {
   readonly deputy: DeputyConfig;
-  readonly models: Pick<ModelCatalog, "defaultName" | "names">;
+  readonly models: Pick<ModelCatalog, "defaultName" | "find">;
   /** Of the live admission controller, which keeps it as long as it lives; the configuration may be newer (R39). */
   readonly maxRunning: number;
 }
@@ -35,12 +35,16 @@ export function resolveRunOptions(config: RunnableConfig, bounds: LeadRunBounds)
   const { deputy, models, maxRunning } = bounds;
   const asked = new AskedOptions({ ...config.configurable, ...contextOf(config) });
   return {
-    modelName: asked.choice("model_name", models.names(), models.defaultName),
+    modelName: asked.choice("model_name", (name) => models.find(name) !== undefined, models.defaultName),
     thinkingEnabled: asked.flag("thinking_enabled"),
     subagentEnabled: asked.flag("subagent_enabled"),
     limits: {
       // Admission runs no more than this at once, so no answer is told that it may start more (R38).
-      maxConcurrent: asked.count("max_concurrent_subagents", maxRunning, Math.min(maxRunning, CONCURRENT_SUBAGENTS_MAX)),
+      maxConcurrent: asked.count(
+        "max_concurrent_subagents",
+        maxRunning,
+        Math.min(maxRunning, CONCURRENT_SUBAGENTS_MAX),
+      ),
       maxTotal: asked.count("max_total_subagents", deputy.subagents.max_total_per_run, TOTAL_SUBAGENTS_MAX),
     },
     maxTurns: turnBudget(deputy.runtime.lead_max_turns, config.recursionLimit),
@@ -78,15 +82,16 @@ class AskedOptions {
   count(name: string, fallback: number, max: number): number {
     const requested = this.#values[name] ?? undefined;
     if (requested === undefined) return Math.min(fallback, max);
-    if (typeof requested !== "number" || Number.isNaN(requested)) return this.#adjust(name, requested, Math.min(fallback, max));
+    if (typeof requested !== "number" || Number.isNaN(requested))
+      return this.#adjust(name, requested, Math.min(fallback, max));
     const used = Math.min(max, Math.max(1, Math.trunc(requested)));
     return used === requested ? used : this.#adjust(name, requested, used);
   }
 
-  choice(name: string, known: readonly string[], fallback: string): string | undefined {
+  choice(name: string, isKnown: (value: string) => boolean, fallback: string): string | undefined {
     const requested = this.#values[name] ?? undefined;
     if (requested === undefined) return undefined;
-    if (typeof requested === "string" && known.includes(requested)) return requested;
+    if (typeof requested === "string" && isKnown(requested)) return requested;
     this.#adjust(name, requested, fallback);
     return undefined;
   }

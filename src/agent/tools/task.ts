@@ -13,7 +13,7 @@ import { renderManagedSubagents } from "../../domain/delegation/managed-renderin
 import { STEP_CHARS_MAX } from "../../domain/delegation/subagent-steps.ts";
 import type { TaskEvent } from "../../domain/delegation/task-events.ts";
 import type { AgentServices } from "../graph/agent-services.ts";
-import { subagentCatalogue } from "../hooks/delegation-ledger.ts";
+import { subagentCatalogue } from "../hooks/durable-context.ts";
 import type { AgentHook } from "../hooks/hook.ts";
 import { mustEscape } from "../hooks/tool-errors.ts";
 import type { ChatModel, ModelCatalog } from "../models/model.ts";
@@ -23,7 +23,9 @@ import { describeFor, policyFor, policyMode } from "../subagents/delegation-poli
 import type { SubagentExecutor } from "../subagents/executor.ts";
 import { FORK_PROVIDER_NAME } from "../subagents/providers/fork.ts";
 import { CHILD_DEPTH_KEY, CHILD_TASK_KEY } from "../subagents/providers/in-process-run.ts";
+import type { ChildAgent } from "../subagents/provider.ts";
 import type { SubagentRegistry } from "../subagents/registry.ts";
+import { remoteChild } from "../subagents/remote-child.ts";
 import { sha256 } from "../sha256.ts";
 import type { SubagentDefinition } from "../subagents/subagent-definition.ts";
 import type { Tool, ToolOutcome, ToolRuntime } from "./tool.ts";
@@ -107,8 +109,8 @@ async function delegate(binding: TaskToolBinding, args: TaskArgs, runtime: ToolR
     const error = `Delegation depth ${depth + 1} exceeds the limit of ${depthMax}`;
     return toToolOutcome({ status: "failed", error }, runtime);
   }
-  const model = definition.model === "inherit" ? binding.model : binding.models.find(definition.model);
-  if (model === undefined) {
+  const agent = toChildAgent(binding, definition);
+  if (agent === undefined) {
     const error = `Subagent type '${definition.name}' names an unknown model '${definition.model}'`;
     return toToolOutcome({ status: "failed", error }, runtime);
   }
@@ -118,13 +120,20 @@ async function delegate(binding: TaskToolBinding, args: TaskArgs, runtime: ToolR
     prompt: args.prompt,
     provider: definition.provider,
     timeoutSeconds: definition.timeoutSeconds,
-    agent: childAgent(binding, definition, model),
+    agent,
     parent: { name: binding.agentName, depth, config: runtime.config, services: binding.services },
     ...parentTask(runtime),
     signal: runtime.signal,
     emit: (event: TaskEvent) => runtime.emit({ ...event }),
   });
   return toToolOutcome(outcome, runtime);
+}
+
+/** `undefined` when its model is unknown. */
+function toChildAgent(binding: TaskToolBinding, definition: SubagentDefinition): ChildAgent | undefined {
+  if (definition.acp !== undefined) return remoteChild(definition);
+  const model = definition.model === "inherit" ? binding.model : binding.models.find(definition.model);
+  return model === undefined ? undefined : childAgent(binding, definition, model);
 }
 
 /** A child that may delegate gets a `task` tool of its own, bound to its own tools. */
@@ -166,8 +175,7 @@ function parentTask({ config }: ToolRuntime): { parentTaskId?: string } {
 }
 
 function unknownType(registry: SubagentRegistry, name: string): DelegationOutcome {
-  const available = registry.names().join(", ") || "none";
-  return { status: "failed", error: `Unknown subagent type '${name}'. Available: ${available}` };
+  return { status: "failed", error: `Unknown subagent type '${name}'. Available: ${registry.available()}` };
 }
 
 function toToolOutcome(outcome: DelegationOutcome, runtime: ToolRuntime): ToolOutcome {

@@ -50,6 +50,21 @@ export function decideDispatches(
   return [...byId.values()];
 }
 
+/**
+ * The calls of a history that may still be missing in the ledger, in their order. A full ledger has evicted entries whose
+ * calls are still in the history: those before the oldest one it kept are not taken up again.
+ */
+export function callsNotEvicted(
+  calls: readonly DispatchedCall[],
+  known: readonly LedgerEntry[],
+  entriesMax: number,
+): readonly DispatchedCall[] {
+  if (known.length < entriesMax) return calls;
+  const kept = new Set(known.map((entry) => entry.id));
+  const oldest = calls.findIndex((call) => kept.has(call.id));
+  return oldest < 0 ? calls.slice(-entriesMax) : calls.slice(oldest);
+}
+
 export interface ResultMessage {
   readonly toolCallId: string;
   readonly messageId: string | undefined;
