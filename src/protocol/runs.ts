@@ -34,18 +34,19 @@ export const UNSUPPORTED_RUN_VALUES: Readonly<Record<string, readonly string[]>>
   durability: ["exit"],
 };
 
+/** Of a run, and of an assistant as its runs' default. */
+export const runConfigSchema = z.strictObject({
+  configurable: metadataSchema.optional(),
+  recursion_limit: z.int().min(1).max(10_000).optional(),
+  tags: z.array(z.string()).max(100).optional(),
+  /** Reaches the graph's callbacks and checkpoints; the run's own `metadata` wins. */
+  metadata: metadataSchema.optional(),
+});
+
 export const createRunBodySchema = z.strictObject({
   assistant_id: clientIdSchema,
   input: z.record(z.string(), z.unknown()).nullish(),
-  config: z
-    .strictObject({
-      configurable: metadataSchema.optional(),
-      recursion_limit: z.int().min(1).max(10_000).optional(),
-      tags: z.array(z.string()).max(100).optional(),
-      /** Reaches the graph's callbacks and checkpoints; the run's own `metadata` wins. */
-      metadata: metadataSchema.optional(),
-    })
-    .nullish(),
+  config: runConfigSchema.nullish(),
   context: metadataSchema.nullish(),
   metadata: metadataSchema.nullish(),
   stream_mode: z

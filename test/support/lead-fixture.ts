@@ -27,10 +27,11 @@ export interface LeadFixtureOptions {
   readonly batches?: BatchService;
   readonly allowedSubagents?: readonly string[] | null;
   readonly managedSubagents?: LeadAgentOptions["managedSubagents"];
+  readonly agent?: LeadAgentOptions["agent"];
 }
 
 export function leadFixture(options: LeadFixtureOptions = {}) {
-  const { batches, allowedSubagents, managedSubagents } = options;
+  const { batches, allowedSubagents, managedSubagents, agent } = options;
   const deputy = parseDeputyConfig(options.deputy ?? {});
   const timers = new ManualTimers();
   const services = fixtureServices();
@@ -84,6 +85,7 @@ export function leadFixture(options: LeadFixtureOptions = {}) {
     ...(batches === undefined ? {} : { batches }),
     ...(allowedSubagents === undefined ? {} : { allowedSubagents }),
     ...(managedSubagents === undefined ? {} : { managedSubagents }),
+    ...(agent === undefined ? {} : { agent }),
   };
   return { ...assembleLeadAgent(config, parts), admission, services, config, options: parts };
 }
