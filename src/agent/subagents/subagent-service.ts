@@ -3,8 +3,10 @@
  * Owns the check order and lifecycle events. Invariants: an unsupported option is refused before anything exists; start
  * precedes end; a listener that throws hides nothing from the next one and changes nothing about the run.
  */
-import { SubagentError } from "./subagent-error.ts";
+import { checkRequest } from "./check-request.ts";
+import { describeThrown } from "./diagnostic.ts";
 import type { SubagentProvider, SubagentRequest, SubagentRun, SubagentRunStopReason, TextBlock } from "./provider.ts";
+import { SubagentError } from "./subagent-error.ts";
 
 export interface SubagentStartEvent {
   readonly type: "subagent/start";
@@ -27,13 +29,13 @@ export type SubagentLifecycleEvent =
   | { readonly type: "subagent/provider-added"; readonly provider: SubagentProvider }
   | { readonly type: "subagent/provider-removed"; readonly name: string };
 
-/** Observes only. A returned promise is adopted; its rejection is reported. */
+/** Observes only. A returned promise is adopted: its rejection is reported. */
 export type SubagentListener = (event: SubagentLifecycleEvent) => unknown;
 
 export interface SubagentServicePorts {
   readonly newId: () => string;
-  /** Told what a listener threw. */
-  readonly reportFault: (what: string, error: unknown) => void;
+  /** Told what a listener threw, as text: a thrown value may refuse to be shown. */
+  readonly reportFault: (what: string, error: string) => void;
 }
 
 export class SubagentService {
@@ -51,10 +53,15 @@ export class SubagentService {
       throw new SubagentError("DUPLICATE_PROVIDER", `a provider '${provider.name}' is registered already`);
     }
     this.#providers.set(provider.name, provider);
+    const told: SubagentListener[] = [];
     try {
-      for (const listener of this.#listeners) listener({ type: "subagent/provider-added", provider });
+      const audience = [...this.#listeners];
+      for (const listener of audience) {
+        told.push(listener);
+        listener({ type: "subagent/provider-added", provider });
+      }
     } catch (error) {
-      this.#providers.delete(provider.name);
+      this.#unregister(provider, told);
       throw error;
     }
     return () => this.#unregister(provider);
@@ -78,19 +85,25 @@ export class SubagentService {
   async start(providerName: string, request: SubagentRequest): Promise<SubagentRun> {
     const provider = this.#providers.get(providerName);
     if (provider === undefined) throw new SubagentError("NO_PROVIDER", `there is no provider '${providerName}'`);
-    checkCapabilities(provider, request);
-    checkDepth(request);
-    checkSchema(request.outputSchema);
+    checkRequest(provider, request);
     request.signal.throwIfAborted();
-    const run = await provider.start({ ...request });
-    this.#observe(provider.name, run);
+    const run = await provider.start({ ...request, onResume: (next) => this.#observe(provider.name, next) });
+    try {
+      this.#observe(provider.name, run);
+    } catch (error) {
+      // Its caller gets the fault instead of the run, and could not dispose it.
+      const [disposal] = await Promise.allSettled([run.dispose()]);
+      throw disposal.status === "fulfilled"
+        ? error
+        : new AggregateError([error, disposal.reason], "start and disposal failed");
+    }
     return run;
   }
 
-  #unregister(provider: SubagentProvider): void {
+  #unregister(provider: SubagentProvider, listeners: Iterable<SubagentListener> = this.#listeners): void {
     if (this.#providers.get(provider.name) !== provider) return;
     this.#providers.delete(provider.name);
-    this.#emit({ type: "subagent/provider-removed", name: provider.name });
+    this.#emit({ type: "subagent/provider-removed", name: provider.name }, listeners);
   }
 
   /** Reactions are attached before `start` is told; they cannot run before it, so the order holds. */
@@ -106,55 +119,25 @@ export class SubagentService {
     this.#emit({ type: "subagent/end", ...pair, stopReason: result?.stopReason ?? "error", ...said });
   }
 
-  #emit(event: SubagentLifecycleEvent): void {
-    for (const listener of this.#listeners) {
+  /** Each listener apart: a guard around them all would let the first throw silence the rest. */
+  #emit(event: SubagentLifecycleEvent, listeners: Iterable<SubagentListener> = this.#listeners): void {
+    // Fixed before the first is called: one that listens anew does not prolong the round.
+    const audience = [...listeners];
+    for (const listener of audience) {
       try {
-        const returned = listener(event);
-        if (returned instanceof Promise) returned.catch((error: unknown) => this.#report(event, error));
+        Promise.resolve(listener(event)).catch((error: unknown) => this.#report(event, error));
       } catch (error) {
         this.#report(event, error);
       }
     }
   }
 
+  /** The sink is contained as a listener is: one that throws must not hide an event. */
   #report(event: SubagentLifecycleEvent, error: unknown): void {
-    this.#ports.reportFault(`a listener of ${event.type} failed`, error);
+    try {
+      this.#ports.reportFault(`a listener of ${event.type} failed`, describeThrown(error));
+    } catch {
+      // There is nobody else to tell.
+    }
   }
-}
-
-/** Capabilities in the order they are checked, each with the request's field that needs it. */
-const CAPABILITY_FIELDS = [
-  ["outputSchema", "outputSchema"],
-  ["depthLimit", "maxDepth"],
-  ["toolFilter", "toolFilter"],
-  ["persona", "persona"],
-] as const;
-
-function checkCapabilities(provider: SubagentProvider, request: SubagentRequest): void {
-  for (const [capability, field] of CAPABILITY_FIELDS) {
-    if (request[field] === undefined || provider.capabilities[capability]) continue;
-    throw new SubagentError("UNSUPPORTED_CAPABILITY", `provider '${provider.name}' does not support ${capability}`);
-  }
-}
-
-function checkDepth({ maxDepth, parent }: SubagentRequest): void {
-  if (maxDepth === undefined) return;
-  if (!Number.isSafeInteger(maxDepth) || maxDepth < 0 || Object.is(maxDepth, -0)) {
-    throw new TypeError(`maxDepth must be a non-negative integer, got ${String(maxDepth)}`);
-  }
-  const depth = parent.depth + 1;
-  if (depth > maxDepth) {
-    throw new SubagentError(
-      "DEPTH_EXCEEDED",
-      `a child of '${parent.name}' would be at depth ${depth}, past ${maxDepth}`,
-    );
-  }
-}
-
-/** The root only: the keyword subset is the business of the provider that first enforces schemas. */
-function checkSchema(schema: unknown): void {
-  if (schema === undefined) return;
-  const isObjectRoot =
-    schema !== null && typeof schema === "object" && (schema as { type?: unknown }).type === "object";
-  if (!isObjectRoot) throw new SubagentError("UNSUPPORTED_SCHEMA", '(root): must be a JSON Schema of type "object"');
 }

@@ -41,7 +41,7 @@ export interface JsonSchemaParameters {
   /** What the model is shown. */
   readonly jsonSchema: Record<string, unknown>;
   /** Everything wrong with `args`, each with its path; none when they fit. */
-  violations(args: unknown): readonly string[];
+  readonly violations: (args: unknown) => readonly string[];
 }
 
 export interface Tool<Parameters extends ZodObject | JsonSchemaParameters = ZodObject> {

@@ -1,12 +1,13 @@
 /**
  * The graph of a child in this process, and the config it runs under (architecture sections 4 and 8).
  * Owns what of the parent's a child gets. Invariants: no checkpoint coordinates are set, so an interactive child inherits
- * its task's saver and namespace (R129, R130); a child's depth is its parent's plus one, whoever asks.
+ * its task's saver and namespace (R129, R130), and its tokens are its own namespace's; a child's depth is its parent's plus one, whoever asks.
  */
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { buildAgentGraph, recursionLimitFor, type AgentGraph } from "../../graph/agent-graph.ts";
 import type { AgentHook } from "../../hooks/hook.ts";
 import { filterTools } from "../child-tools.ts";
+import { inheritedCallbacks } from "../inherited-callbacks.ts";
 import type { SubagentRequest } from "../provider.ts";
 import { STRUCTURED_OUTPUT_NOTE, STRUCTURED_OUTPUT_TOOL_NAME, type StructuredOutput } from "../structured-output.ts";
 
@@ -42,16 +43,19 @@ export function childGraph(
     hooks,
     maxTurns: agent.maxTurns,
     services: parent.services,
-    streamTokens: false,
+    // Under the child's namespace: a reader of the parent's stream gets them by asking for subgraphs. Nobody reads an item's.
+    streamTokens: parent.checkpointer !== false,
     ...(parent.checkpointer === undefined ? {} : { checkpointer: parent.checkpointer }),
   });
 }
 
 /** The parent's config with its identity and handlers; only what must be the child's own is replaced. */
 export function childConfig({ id, agent, parent, label }: SubagentRequest, signal: AbortSignal): RunnableConfig {
-  const { runId: _runId, runName: _runName, ...inherited } = parent.config;
+  const { runId: _runId, runName: _runName, callbacks, ...inherited } = parent.config;
+  const handlers = inheritedCallbacks(callbacks);
   return {
     ...inherited,
+    ...(handlers === undefined ? {} : { callbacks: handlers }),
     tags: [...(inherited.tags ?? []), `subagent:${agent.name}`],
     ...(label === undefined ? {} : { metadata: { ...inherited.metadata, [CHILD_LABEL_KEY]: label } }),
     configurable: {

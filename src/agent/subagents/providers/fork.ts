@@ -7,7 +7,13 @@
 import type { BaseMessage } from "@langchain/core/messages";
 import { findThreadState } from "../../graph/read-thread-state.ts";
 import { completedTurns, withoutOpenCalls } from "../completed-turns.ts";
-import type { SubagentProvider, SubagentRequest, SubagentResult, SubagentRun } from "../provider.ts";
+import type {
+  CheckedSubagentRequest,
+  SubagentProvider,
+  SubagentRequest,
+  SubagentResult,
+  SubagentRun,
+} from "../provider.ts";
 import { SteeringQueue } from "../steering-queue.ts";
 import { SubagentError } from "../subagent-error.ts";
 import { InProcessRun } from "./in-process-run.ts";
@@ -23,9 +29,24 @@ export function forkProvider(): SubagentProvider {
   };
 }
 
-/** The parent's state as its step started, the same after a crash; outside a graph there is no parent's turn. */
+/**
+ * Characters of a seed, as JSON. Every fork holds its seed, stores it with its first checkpoint and sends it in each of
+ * its requests, and all children of a thread share the memory of one object.
+ */
+export const FORK_SEED_CHARS_MAX = 1_500_000;
+
+/**
+ * The parent's state as its step started, the same after a crash; outside a graph there is no parent's turn. A seed past
+ * the bound is refused, not cut: its child would be asked to go on from a conversation that it cannot see.
+ */
 function seedOf({ parent }: SubagentRequest): readonly BaseMessage[] {
-  return completedTurns(findThreadState(parent.config)?.messages ?? []);
+  const seed = completedTurns(findThreadState(parent.config)?.messages ?? []);
+  const chars = seed.reduce((sum, message) => sum + JSON.stringify(message.toDict()).length, 0);
+  if (chars <= FORK_SEED_CHARS_MAX) return seed;
+  throw new RangeError(
+    `This conversation is too long to fork: ${chars} characters, at most ${FORK_SEED_CHARS_MAX}. ` +
+      "Use a subagent that does not see it, and tell it what it needs",
+  );
 }
 
 type RunPhase = "running" | "settled" | "resumed" | "disposed";
@@ -39,12 +60,12 @@ const NOT_RESUMABLE_BECAUSE: Readonly<Record<Exclude<RunPhase, "settled">, strin
 class ForkedRun implements SubagentRun {
   readonly id: string;
   readonly result: Promise<SubagentResult>;
-  readonly #request: SubagentRequest;
+  readonly #request: CheckedSubagentRequest;
   readonly #steering: SteeringQueue;
   readonly #run: InProcessRun;
   #phase: RunPhase = "running";
 
-  constructor(request: SubagentRequest, history: readonly BaseMessage[]) {
+  constructor(request: CheckedSubagentRequest, history: readonly BaseMessage[]) {
     this.id = request.id;
     this.#request = request;
     this.#steering = new SteeringQueue(() => request.parent.services.newId());
@@ -74,6 +95,12 @@ class ForkedRun implements SubagentRun {
     const request = { ...this.#request, prompt: content };
     const next = new ForkedRun(request, withoutOpenCalls(this.#run.conversation));
     this.#phase = "resumed";
+    try {
+      request.onResume?.(next);
+    } catch (error) {
+      await next.dispose();
+      throw error;
+    }
     return next;
   }
 
