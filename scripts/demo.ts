@@ -1,6 +1,7 @@
 /**
  * `npm run demo`: starts Deputy, lets a lead agent delegate three analyses of a real data set in parallel, then runs a
- * 40-item batch and checks every number against a direct computation. With `OPENAI_API_KEY` set a real model does it.
+ * 40-item batch and checks every number against a direct computation. With `OPENAI_API_KEY` or
+ * `ANTHROPIC_API_KEY` set a real model does it.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,13 +20,14 @@ const stateDir = mkdtempSync(join(tmpdir(), "deputy-demo-"));
 let server: DevServer | undefined;
 
 async function main(): Promise<void> {
-  const scripted = !process.env["OPENAI_API_KEY"];
+  const { OPENAI_API_KEY, OPENAI_MODEL, ANTHROPIC_API_KEY, ANTHROPIC_MODEL } = process.env;
+  const scripted = !OPENAI_API_KEY && !ANTHROPIC_API_KEY;
   const startedAt = Date.now();
   console.log("Starting Deputy (wrangler dev) ...");
   server = await startDevServer({ stateDir });
   const model = scripted
-    ? "the scripted model: it follows a script and has no intelligence; set OPENAI_API_KEY for a real one"
-    : (process.env["OPENAI_MODEL"] ?? "your OpenAI-compatible model");
+    ? "the scripted model: it follows a script and has no intelligence; set OPENAI_API_KEY or ANTHROPIC_API_KEY for a real one"
+    : ((OPENAI_API_KEY ? OPENAI_MODEL : ANTHROPIC_MODEL) ?? "your model");
   console.log(`Ready at ${server.url} with ${model}.\n`);
   const threadId = await createThread(server.url);
   await delegate(server.url, threadId, scripted);

@@ -19,7 +19,16 @@ const READY_TIMEOUT_MS = 90_000;
 const POLL_MS = 50;
 
 /** Variables of the caller's environment that reach the Worker. */
-const PASSED = ["OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL", "API_KEYS", "DEPUTY_OVERRIDES"] as const;
+const PASSED = [
+  "OPENAI_API_KEY",
+  "OPENAI_BASE_URL",
+  "OPENAI_MODEL",
+  "ANTHROPIC_API_KEY",
+  "ANTHROPIC_BASE_URL",
+  "ANTHROPIC_MODEL",
+  "API_KEYS",
+  "DEPUTY_OVERRIDES",
+] as const;
 
 export interface DevServerOptions {
   readonly port?: number;

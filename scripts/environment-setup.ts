@@ -29,7 +29,15 @@ export interface EnvironmentSetup {
 }
 
 /** Secrets of the Worker (src/env.ts). A missing one is left as the account has it. */
-const SECRETS = ["API_KEYS", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"] as const;
+const SECRETS = [
+  "API_KEYS",
+  "OPENAI_API_KEY",
+  "OPENAI_BASE_URL",
+  "OPENAI_MODEL",
+  "ANTHROPIC_API_KEY",
+  "ANTHROPIC_BASE_URL",
+  "ANTHROPIC_MODEL",
+] as const;
 
 export class SetupError extends Error {
   override readonly name = "SetupError";

@@ -16,6 +16,11 @@ export interface Env {
   OPENAI_API_KEY?: string;
   OPENAI_BASE_URL?: string;
   OPENAI_MODEL?: string;
+  ANTHROPIC_API_KEY?: string;
+  ANTHROPIC_BASE_URL?: string;
+  ANTHROPIC_MODEL?: string;
+  /** Workers AI. Bound in deployed environments only: at the top level it stops `wrangler dev` without an account. */
+  AI?: Ai;
   /** JSON laid over `deputy.config.ts`, section by section: for one environment or one experiment. */
   DEPUTY_OVERRIDES?: string;
 }

@@ -10,6 +10,9 @@ import { deployedGraphs } from "./agent/deployed-graphs.ts";
 import { operatorAgents } from "./agent/lead/operator-agents.ts";
 import { createModelCatalog } from "./agent/models/catalog.ts";
 import { CircuitBreakers } from "./agent/models/circuit-breakers.ts";
+import type { WorkersAiBinding } from "./agent/models/workers-ai.ts";
+import { HeaderGates } from "./agent/models/header-gate.ts";
+import { acpProvider } from "./agent/subagents/providers/acp.ts";
 import { forkProvider } from "./agent/subagents/providers/fork.ts";
 import { spawnProvider } from "./agent/subagents/providers/spawn.ts";
 import { operatorSummaries } from "./agent/subagents/operator-summaries.ts";
@@ -25,6 +28,7 @@ import { D1BatchRepository } from "./platform/d1/batch-repository.ts";
 import { D1RunEventReader } from "./platform/d1/run-event-reader.ts";
 import { D1SubagentDefinitions } from "./platform/d1/subagent-definitions.ts";
 import { D1ThreadSearch } from "./platform/d1/thread-search.ts";
+import { fetchWebSocket } from "./platform/fetch-web-socket.ts";
 import { defaultAssistantId, newUuidV7 } from "./platform/identifiers.ts";
 import { DurableThreadDirectory } from "./platform/thread-directory.ts";
 import { LEAD_GRAPH_ID } from "./protocol/identifiers.ts";
@@ -48,12 +52,18 @@ function report(what: string, details: Readonly<Record<string, unknown>>): void 
 /** What objects and consumers share; built once per isolate, when the first event comes. */
 function compose(env: Env) {
   const config = readConfig(configuration, env);
+  const gates = new HeaderGates();
   const models = createModelCatalog({
+    gates,
     models: config.models,
     credentials: {
       openaiApiKey: env.OPENAI_API_KEY,
       openaiBaseUrl: env.OPENAI_BASE_URL,
       openaiModel: env.OPENAI_MODEL,
+      anthropicApiKey: env.ANTHROPIC_API_KEY,
+      anthropicBaseUrl: env.ANTHROPIC_BASE_URL,
+      anthropicModel: env.ANTHROPIC_MODEL,
+      workersAi: env.AI as WorkersAiBinding | undefined,
     },
     modelIdleMs: config.runtime.model_idle_seconds * 1_000,
     newId: newUuidV7,
@@ -66,6 +76,7 @@ function compose(env: Env) {
   });
   subagents.register(spawnProvider());
   subagents.register(forkProvider());
+  subagents.register(acpProvider({ openWebSocket: fetchWebSocket(gates), timers: systemTimers }));
   const tools = workspaceTools();
   const catalog = deployedGraphs({ config, models, tools, subagents, random: Math.random });
   const itemCircuits = new CircuitBreakers(config.llm_call.circuit, Date.now);

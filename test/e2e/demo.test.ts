@@ -11,7 +11,7 @@ interface Demo {
 function runDemo(interruptAt?: string): Promise<Demo> {
   const startedAt = Date.now();
   const child = spawn(process.execPath, ["scripts/demo.ts"], {
-    env: { ...process.env, OPENAI_API_KEY: "", API_KEYS: "" },
+    env: { ...process.env, OPENAI_API_KEY: "", ANTHROPIC_API_KEY: "", API_KEYS: "" },
   });
   let output = "";
   for (const stream of [child.stdout, child.stderr]) {

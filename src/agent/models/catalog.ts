@@ -3,18 +3,28 @@
  * and the check on every request. Built once an isolate.
  */
 import type { ModelConfig } from "../../config.ts";
+import { unreachable } from "../../domain/shared/assert.ts";
+import { createAnthropicModel } from "./anthropic.ts";
 import { assertModelRequest } from "./assert-model-request.ts";
 import { HeaderGates } from "./header-gate.ts";
 import type { ChatModel, ModelCatalog } from "./model.ts";
+import { withoutImages } from "./image-block.ts";
 import { createOpenAiModel } from "./openai.ts";
 import { createScriptedModel, SCRIPTED_MODEL_NAME } from "./scripted.ts";
 import type { Sleep } from "./sleep.ts";
+import { createWorkersAiModel, type WorkersAiBinding } from "./workers-ai.ts";
 
 export interface ModelCredentials {
   readonly openaiApiKey?: string | undefined;
   readonly openaiBaseUrl?: string | undefined;
   /** Wins over a configured `model`. */
   readonly openaiModel?: string | undefined;
+  readonly anthropicApiKey?: string | undefined;
+  readonly anthropicBaseUrl?: string | undefined;
+  /** Wins over a configured `model`. */
+  readonly anthropicModel?: string | undefined;
+  /** Bound in deployed environments only. */
+  readonly workersAi?: WorkersAiBinding | undefined;
 }
 
 export interface ModelCatalogOptions {
@@ -26,6 +36,8 @@ export interface ModelCatalogOptions {
   readonly now: () => number;
   readonly sleep?: Sleep;
   readonly fetch?: typeof fetch;
+  /** For a process that opens further connections beside its model requests. */
+  readonly gates?: HeaderGates;
 }
 
 type GatedOptions = ModelCatalogOptions & { readonly fetch: typeof fetch; readonly gates: HeaderGates };
@@ -38,7 +50,7 @@ export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
   const models = new Map<string, ChatModel>();
   // Called without a receiver: workerd refuses its global `fetch` as a method of another object.
   const send: typeof fetch = options.fetch ?? ((input, init) => fetch(input, init));
-  for (const model of buildModels({ ...options, fetch: send, gates: new HeaderGates() })) {
+  for (const model of buildModels({ ...options, fetch: send, gates: options.gates ?? new HeaderGates() })) {
     if (models.has(model.name) || model.name === INHERIT) throw new Error(`models: the name "${model.name}" is taken`);
     models.set(model.name, model);
   }
@@ -60,34 +72,60 @@ export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
 
 /** Configured order, scripted ones behind all others; one called `scripted` is always there. */
 function buildModels(options: GatedOptions): ChatModel[] {
-  const real = options.models.filter((model) => model.provider === "openai");
   const scripted = options.models.filter((model) => model.provider === "scripted").map((model) => model.name);
   if (!scripted.includes(SCRIPTED_MODEL_NAME)) scripted.push(SCRIPTED_MODEL_NAME);
   return [
-    ...real.flatMap((model) => buildOpenAi(model, options)),
+    ...options.models.flatMap((model) => buildModel(model, options) ?? []).map(withUsableRequests),
     ...scripted.map((name) => createScriptedModel({ ...options, name })),
   ];
 }
 
-function buildOpenAi(config: ModelConfig, options: GatedOptions): ChatModel[] {
-  const apiKey = options.credentials.openaiApiKey?.trim();
-  if (!apiKey) return [];
-  const model = createOpenAiModel({
-    ...options,
-    name: config.name,
-    apiKey,
-    baseUrl: options.credentials.openaiBaseUrl,
-    model: options.credentials.openaiModel || config.model,
-    temperature: config.temperature,
-    maxOutputTokens: config.max_output_tokens,
-  });
-  return [withAssertedRequests(model)];
+/** `undefined` without its credentials. */
+function buildModel(config: ModelConfig, options: GatedOptions): ChatModel | undefined {
+  const { credentials } = options;
+  const common = { ...options, ...toModelOptions(config) };
+  switch (config.provider) {
+    case "scripted":
+      return undefined;
+    case "openai": {
+      const { openaiApiKey, openaiBaseUrl: baseUrl, openaiModel } = credentials;
+      const apiKey = openaiApiKey?.trim();
+      return apiKey ? createOpenAiModel({ ...common, apiKey, baseUrl, model: openaiModel || config.model }) : undefined;
+    }
+    case "anthropic": {
+      const { anthropicApiKey, anthropicBaseUrl: baseUrl, anthropicModel } = credentials;
+      const apiKey = anthropicApiKey?.trim();
+      const model = anthropicModel || config.model;
+      return apiKey ? createAnthropicModel({ ...common, apiKey, baseUrl, model }) : undefined;
+    }
+    case "workers-ai": {
+      const { workersAi: binding } = credentials;
+      return binding ? createWorkersAiModel({ ...common, binding, model: config.model ?? "" }) : undefined;
+    }
+    default:
+      return unreachable(config.provider);
+  }
 }
 
-function withAssertedRequests(model: ChatModel): ChatModel {
+function toModelOptions(config: ModelConfig) {
+  return {
+    name: config.name,
+    temperature: config.temperature,
+    maxOutputTokens: config.max_output_tokens,
+    thinking: config.thinking,
+    vision: config.vision,
+    thinkingBudgetTokens: config.thinking_budget_tokens,
+    alwaysThinks: config.always_thinks,
+    reasoningEffort: config.reasoning_effort,
+    reasoningEffortOff: config.reasoning_effort_off,
+  };
+}
+
+function withUsableRequests(model: ChatModel): ChatModel {
   return {
     ...model,
-    async generate(request, config) {
+    async generate(given, config) {
+      const request = model.vision === true ? given : { ...given, messages: withoutImages(given.messages) };
       assertModelRequest(request);
       return model.generate(request, config);
     },

@@ -13,5 +13,8 @@ export function environmentCredentials(
     openaiApiKey: environment["OPENAI_API_KEY"],
     openaiBaseUrl: environment["OPENAI_BASE_URL"],
     openaiModel: environment["OPENAI_MODEL"],
+    anthropicApiKey: environment["ANTHROPIC_API_KEY"],
+    anthropicBaseUrl: environment["ANTHROPIC_BASE_URL"],
+    anthropicModel: environment["ANTHROPIC_MODEL"],
   };
 }

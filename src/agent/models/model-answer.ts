@@ -7,6 +7,7 @@ import { AIMessage, type AIMessageChunk, type AIMessageFields, type UsageMetadat
 import { checkCalls, type RawCall } from "./checked-calls.ts";
 import { ModelFailure } from "./model.ts";
 import { isBlank, isPlainObject } from "./request-rules.ts";
+import { REASONING_KEY, THINKING_KEY } from "./stored-thinking.ts";
 
 /** { [call id]: { raw, error } }: calls whose arguments or name were not legal; stored with `args: {}`. */
 export const INVALID_CALLS_KEY = "deputy_invalid_tool_calls";
@@ -16,6 +17,11 @@ export const PROVIDER_CALL_IDS_KEY = "deputy_provider_call_ids";
 
 /** Each call is a task of its own: past this an answer is a fault of the model, not a plan. */
 export const CALLS_PER_ANSWER_MAX = 128;
+
+const REFUSED = "content_filter";
+
+/** A refusal is an answer, also where the provider sends no words with it: asking again would be refused again. */
+export const REFUSAL_TEXT = "The model refused to answer.";
 
 export interface StreamedAnswer {
   readonly id: string;
@@ -30,14 +36,15 @@ export function toAnswer({ id, chunk, providerCallIds }: StreamedAnswer): AIMess
     throw new ModelFailure("truncated", "the answer ended without a finish reason");
   }
   const calls = rawCalls(chunk);
-  if (calls.length === 0 && isBlank(chunk.text)) throw new ModelFailure("empty", "the answer has no text and no calls");
+  const text = isBlank(chunk.text) && finishReason === REFUSED && calls.length === 0 ? REFUSAL_TEXT : chunk.text;
+  if (calls.length === 0 && isBlank(text)) throw new ModelFailure("empty", "the answer has no text and no calls");
   if (calls.length > CALLS_PER_ANSWER_MAX) {
     throw new ModelFailure("stream_error", `the answer has ${calls.length} calls, more than ${CALLS_PER_ANSWER_MAX}`);
   }
   const { toolCalls, invalid } = checkCalls(calls, finishReason);
   const fields = {
     id,
-    content: isBlank(chunk.text) ? "" : chunk.text,
+    content: isBlank(text) ? "" : text,
     tool_calls: toolCalls,
     additional_kwargs: {
       ...reasoningOf(chunk),
@@ -59,9 +66,12 @@ function rawCalls(chunk: AIMessageChunk): RawCall[] {
   }));
 }
 
-function reasoningOf(chunk: AIMessageChunk): Record<string, string> {
-  const reasoning = chunk.additional_kwargs.reasoning_content;
-  return typeof reasoning === "string" && reasoning !== "" ? { reasoning_content: reasoning } : {};
+/** For people to see, and what its provider needs back. Neither is part of the answer. */
+function reasoningOf({ additional_kwargs: { [REASONING_KEY]: said, [THINKING_KEY]: signed } }: AIMessageChunk) {
+  return {
+    ...(typeof said === "string" && said !== "" && { [REASONING_KEY]: said }),
+    ...(isPlainObject(signed) && { [THINKING_KEY]: signed }),
+  };
 }
 
 function modelNameOf(chunk: AIMessageChunk): string | undefined {

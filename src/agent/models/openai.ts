@@ -17,27 +17,25 @@ export const DEFAULT_OPENAI_BASE_URL = "https://api.openai.com/v1";
 /** Used when neither `OPENAI_MODEL` nor the configuration names a model. */
 export const DEFAULT_OPENAI_MODEL = "gpt-4.1-mini";
 
-/** `reasoning_effort` where the run thinks; used when the configuration names none. */
-const DEFAULT_REASONING_EFFORT = "medium";
-
-export interface OpenAiModelOptions extends ProviderOptions, OpenAiParameters {
-  readonly apiKey: string;
-  readonly baseUrl?: string | undefined;
+/** What one model of the OpenAI form is sent with every request. */
+export interface OpenAiTuning {
+  readonly temperature?: number | undefined;
+  readonly maxOutputTokens?: number | undefined;
   readonly thinking?: boolean;
-  readonly vision?: boolean;
   /** Sent while thinking is on; and while it is off, for models that think unless told. Both need `thinking`. */
   readonly reasoningEffort?: string | undefined;
   readonly reasoningEffortOff?: string | undefined;
 }
 
-interface OpenAiParameters {
+export interface OpenAiModelOptions extends ProviderOptions, OpenAiTuning {
+  readonly apiKey: string;
+  readonly baseUrl?: string | undefined;
   readonly model?: string | undefined;
-  readonly temperature?: number | undefined;
-  readonly maxOutputTokens?: number | undefined;
+  readonly vision?: boolean;
 }
 
 export function createOpenAiModel(options: OpenAiModelOptions): ChatModel {
-  const { name, thinking = false, vision = false, apiKey, baseUrl } = options;
+  const { name, thinking = false, vision = false, apiKey, baseUrl, newId, random } = options;
   return {
     name,
     provider: "openai",
@@ -47,9 +45,9 @@ export function createOpenAiModel(options: OpenAiModelOptions): ChatModel {
       generateInOpenAiForm(
         {
           ...options,
+          model: options.model || DEFAULT_OPENAI_MODEL,
           adapter: { apiKey, baseUrl: baseUrl || DEFAULT_OPENAI_BASE_URL },
-          normaliser: new OpenAiStreamNormaliser({ messageId: options.newId(), random: options.random }),
-          parameters: toParameters(options, thinking && request.thinking === true),
+          normaliser: new OpenAiStreamNormaliser({ messageId: newId(), random }),
         },
         request,
         config,
@@ -57,28 +55,12 @@ export function createOpenAiModel(options: OpenAiModelOptions): ChatModel {
   };
 }
 
-/** Models that think take no temperature. */
-function toParameters(options: OpenAiModelOptions, thinks: boolean): OpenAiCallParameters {
-  const { model, temperature, maxOutputTokens, reasoningEffort, reasoningEffortOff } = options;
-  const effort = thinks ? (reasoningEffort ?? DEFAULT_REASONING_EFFORT) : reasoningEffortOff;
-  return {
-    model: model || DEFAULT_OPENAI_MODEL,
-    ...(thinks ? {} : { temperature }),
-    maxOutputTokens,
-    reasoningEffort: options.thinking === true ? effort : undefined,
-  };
-}
-
-/** What one request says beside its messages and tools. */
-export interface OpenAiCallParameters extends OpenAiParameters {
+/** One generation of one model, over whatever its `fetch` reaches. */
+export interface OpenAiCall extends ProviderOptions, OpenAiTuning {
+  /** The provider's id. */
   readonly model: string;
-  readonly reasoningEffort?: string | undefined;
-}
-
-export interface OpenAiCall extends ProviderOptions {
   readonly adapter: { readonly apiKey: string; readonly baseUrl: string };
   readonly normaliser: OpenAiStreamNormaliser;
-  readonly parameters: OpenAiCallParameters;
 }
 
 const OPENAI_WIRE: EventWire = {
@@ -86,7 +68,6 @@ const OPENAI_WIRE: EventWire = {
   end: "data: [DONE]\n\n",
 };
 
-/** One generation in OpenAI's form, over whatever `call.fetch` reaches. */
 export async function generateInOpenAiForm(
   call: OpenAiCall,
   request: ModelRequest,
@@ -95,7 +76,7 @@ export async function generateInOpenAiForm(
   const { normaliser } = call;
   const exchange = openExchange(call, config, { normaliser, wire: OPENAI_WIRE });
   try {
-    return await generateFromStream(createAdapter(call, exchange), [...request.messages], config, {
+    return await generateFromStream(createAdapter(call, request, exchange), [...request.messages], config, {
       options: { tools: request.tools.map(toOpenAiTool) },
       providerCallIds: normaliser.providerCallIds,
       failure: () => exchange.failure,
@@ -106,8 +87,8 @@ export async function generateInOpenAiForm(
   }
 }
 
-function createAdapter({ adapter, parameters }: OpenAiCall, exchange: ProviderExchange): ChatOpenAICompletions {
-  const { model, temperature, maxOutputTokens, reasoningEffort } = parameters;
+function createAdapter(call: OpenAiCall, request: ModelRequest, exchange: ProviderExchange): ChatOpenAICompletions {
+  const { model, adapter, maxOutputTokens } = call;
   return withCleanWire(
     new ChatOpenAICompletions({
       model,
@@ -115,13 +96,25 @@ function createAdapter({ adapter, parameters }: OpenAiCall, exchange: ProviderEx
       streaming: true,
       streamUsage: true,
       maxRetries: 0,
-      ...(temperature !== undefined && { temperature }),
+      ...toThinkingFields(call, call.thinking === true && request.thinking === true),
       ...(maxOutputTokens !== undefined && { maxTokens: maxOutputTokens }),
-      // Not through the adapter's own option, which sends it for models of OpenAI's names only.
-      ...(reasoningEffort !== undefined && { modelKwargs: { reasoning_effort: reasoningEffort } }),
       configuration: { baseURL: adapter.baseUrl, fetch: exchange.fetch },
     }),
   );
+}
+
+/** `reasoning_effort` where the run thinks and the configuration names none. */
+const DEFAULT_REASONING_EFFORT = "medium";
+
+/** Models that think take no temperature. */
+function toThinkingFields({ thinking = false, temperature, ...tuning }: OpenAiTuning, thinks: boolean) {
+  const { reasoningEffort = DEFAULT_REASONING_EFFORT, reasoningEffortOff } = tuning;
+  const effort = thinks ? reasoningEffort : reasoningEffortOff;
+  return {
+    ...(!thinks && temperature !== undefined && { temperature }),
+    // Not through the adapter's own option, which sends it for models of OpenAI's names only.
+    ...(thinking && effort !== undefined && { modelKwargs: { reasoning_effort: effort } }),
+  };
 }
 
 function toOpenAiTool(tool: ToolSpec) {
