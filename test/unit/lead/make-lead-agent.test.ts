@@ -125,11 +125,7 @@ describe("the descriptor", () => {
     const ls = descriptor.parts.tools.find((tool) => tool.name === "ls")!;
     const original = { ...ls };
     Object.assign(ls, { execute: async () => ({ status: "success", content: "from the descriptor's tool" }) });
-    const state = await say(
-      graph,
-      '@ call ls {"path": "/"}\n@ say {{result:1}}',
-      config,
-    );
+    const state = await say(graph, '@ call ls {"path": "/"}\n@ say {{result:1}}', config);
     Object.assign(ls, original);
     expect(state.messages.at(-1)?.text).toBe("from the descriptor's tool");
   });
@@ -138,6 +134,7 @@ describe("the descriptor", () => {
     const { config, options } = leadFixture();
     const reads = { instructions: 0, retries: 0 };
     const agents = {
+      custom: {},
       get lead_instructions() {
         reads.instructions += 1;
         return "Be brief.";
