@@ -140,7 +140,7 @@ const subagentDefinitionSchema = z.discriminatedUnion("provider", [
 
 /** What a provider lacks is refused by name, never ignored. */
 function refusedKeys(because: string): z.core.$ZodErrorMap {
-  return ({ code, keys }) => (code === "unrecognized_keys" ? `${because} ${(keys as string[]).join(", ")}` : undefined);
+  return ({ code, keys }) => (code === "unrecognized_keys" ? `${because} ${keys.join(", ")}` : undefined);
 }
 
 const subagentOverrideSchema = z.strictObject({

@@ -17,7 +17,12 @@ export function acpRequest(
   return {
     id: "child-1",
     prompt: typeof plan === "string" ? plan : JSON.stringify(plan),
-    agent: remoteChild({ name: "worker", acp: { headers: {}, cwd: "/", permission: "reject", ...endpoint } }),
+    agent: remoteChild({
+      name: "worker",
+      model: "inherit",
+      maxTurns: 1,
+      acp: { headers: {}, cwd: "/", permission: "reject", ...endpoint },
+    }),
     parent: { name: "lead", depth: 0, config: {}, services: fixtureServices(), checkpointer: false },
     signal: new AbortController().signal,
     ...more,

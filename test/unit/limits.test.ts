@@ -93,6 +93,7 @@ interface Shape {
   readonly items?: Shape;
   readonly properties?: Readonly<Record<string, Shape>>;
   readonly additionalProperties?: Shape;
+  readonly oneOf?: readonly Shape[];
 }
 
 interface Field {
@@ -104,13 +105,21 @@ interface Field {
 /** Every leaf of the configuration; `*` stands for a name in a record. */
 function fieldsOf(shape: Shape, path = ""): Field[] {
   const range = shape.anyOf?.find((each) => each.type !== "null") ?? shape;
+  if (range.oneOf !== undefined) return kindsOf(range.oneOf, path);
   if (range.properties !== undefined) {
     const prefix = path === "" ? "" : `${path}.`;
     return Object.entries(range.properties).flatMap(([name, each]) => fieldsOf(each, `${prefix}${name}`));
   }
   if (range.items?.properties !== undefined) return fieldsOf(range.items, `${path}[]`);
-  if (range.additionalProperties?.properties !== undefined) return fieldsOf(range.additionalProperties, `${path}.*`);
+  const { additionalProperties: named } = range;
+  if (named?.properties !== undefined || named?.oneOf !== undefined) return fieldsOf(named, `${path}.*`);
   return [{ path, shape, range }];
+}
+
+/** Objects of several kinds: a field of more than one is written once, as the first has it. */
+function kindsOf(kinds: readonly Shape[], path: string): Field[] {
+  const fields = kinds.flatMap((each) => fieldsOf(each, path));
+  return fields.filter(({ path: own }, place) => fields.findIndex((field) => field.path === own) === place);
 }
 
 function writtenDefault({ default: value }: Shape): string {

@@ -12,6 +12,8 @@ import type { Tool } from "../tools/tool.ts";
 import { childPersona } from "./child-persona.ts";
 import { DELEGATION_TOOL_NAMES, filterTools, selectChildTools } from "./child-tools.ts";
 import { DelegationExecution } from "./delegation-execution.ts";
+import type { ChildAgent } from "./provider.ts";
+import { remoteChild } from "./remote-child.ts";
 import type { SubagentDefinition } from "./subagent-definition.ts";
 import type { SubagentService } from "./subagent-service.ts";
 import { systemTimers, type Timers } from "./timers.ts";
@@ -45,12 +47,12 @@ export interface BatchChildOutcome {
 
 /** Never rejects: whatever goes wrong with the child is an outcome. */
 export async function runBatchChild(child: BatchChild): Promise<BatchChildOutcome> {
-  const { definition, models, signal } = child;
-  const model = models.find(definition.model);
-  if (model === undefined) return failedOutcome(`there is no model '${definition.model}'`);
+  const { definition, signal } = child;
+  const agent = toChildAgent(child);
+  if (agent === undefined) return failedOutcome(`there is no model '${definition.model}'`);
   const execution = new DelegationExecution({
     agentName: definition.name,
-    model,
+    model: agent.model,
     maxTurns: definition.maxTurns,
     timeoutMs: child.timeoutMs,
     timers: child.timers ?? systemTimers,
@@ -58,7 +60,7 @@ export async function runBatchChild(child: BatchChild): Promise<BatchChildOutcom
   const onAbort = (): void => void execution.cancel();
   signal.addEventListener("abort", onAbort, { once: true });
   if (signal.aborted) execution.cancel();
-  else await execution.drive(() => startChild(child, execution));
+  else await execution.drive(() => startChild(child, agent, execution));
   signal.removeEventListener("abort", onAbort);
   if (!execution.isSettled) return failedOutcome(INTERRUPTED);
   const { status, result, error, usage, stopReason } = await execution.settled;
@@ -69,21 +71,27 @@ export async function runBatchChild(child: BatchChild): Promise<BatchChildOutcom
 /** Nobody can resume an item (contracts, "Delegation"). */
 const INTERRUPTED = "The item asked for human input, which a batch item cannot get";
 
-async function startChild(child: BatchChild, execution: DelegationExecution) {
-  const { definition, taskId, models, services, hooks, prompt } = child;
+/** `undefined` when its model is unknown. */
+function toChildAgent({ definition, models, hooks, tools }: BatchChild): ChildAgent | undefined {
+  if (definition.acp !== undefined) return remoteChild(definition);
   const model = models.find(definition.model);
-  if (model === undefined) throw new Error(`there is no model '${definition.model}'`);
-  const own = filterTools(child.tools, { deny: DELEGATION_TOOL_NAMES });
+  if (model === undefined) return undefined;
+  const own = filterTools(tools, { deny: DELEGATION_TOOL_NAMES });
+  return {
+    name: definition.name,
+    ...childPersona(definition, hooks),
+    model,
+    tools: selectChildTools(own, definition),
+    maxTurns: definition.maxTurns,
+  };
+}
+
+function startChild(child: BatchChild, agent: ChildAgent, execution: DelegationExecution) {
+  const { definition, taskId, services, prompt } = child;
   return child.service.start(definition.provider, {
     id: taskId,
     prompt,
-    agent: {
-      name: definition.name,
-      ...childPersona(definition, hooks),
-      model: execution.tokens.watch(model),
-      tools: selectChildTools(own, definition),
-      maxTurns: definition.maxTurns,
-    },
+    agent: { ...agent, model: execution.tokens.watch(agent.model) },
     parent: { name: "batch", depth: 0, config: child.config ?? {}, services, checkpointer: false },
     signal: execution.signal,
   });

@@ -62,8 +62,9 @@ export class SubagentExecutor {
     this.#live.set(taskId, execution);
     signal.addEventListener("abort", onAbort, { once: true });
     try {
-      await this.#accept(delegation);
+      const accepted = await this.#accept(delegation);
       if (signal.aborted || (await journal.isCancelled(taskId))) execution.cancel();
+      else if (accepted === "already_recorded" && this.#startsOnce(delegation)) execution.settle(NOT_REPEATED);
       else this.#admit(delegation, execution).catch((error: unknown) => execution.fail(error));
       const outcome = await execution.settled;
       delegation.emit(toTerminalTaskEvent(taskId, outcome));
@@ -80,7 +81,11 @@ export class SubagentExecutor {
     return this.#live.get(taskId)?.cancel() ?? false;
   }
 
-  async #accept({ taskId, description, agent, parent, emit }: Delegation): Promise<void> {
+  #startsOnce({ provider }: Delegation): boolean {
+    return this.#ports.service.find(provider)?.startsOnce === true;
+  }
+
+  async #accept({ taskId, description, agent, parent, emit }: Delegation): Promise<"recorded" | "already_recorded"> {
     const checkpointNs: unknown = parent.config.configurable?.["checkpoint_ns"];
     const recorded = await this.#ports.journal.started({
       taskId,
@@ -89,8 +94,10 @@ export class SubagentExecutor {
       modelName: agent.model.name,
       checkpointNs: typeof checkpointNs === "string" ? checkpointNs : "",
     });
-    if (recorded === "already_recorded") return;
-    emit({ type: "task_started", task_id: taskId, description, model_name: agent.model.name });
+    if (recorded === "recorded") {
+      emit({ type: "task_started", task_id: taskId, description, model_name: agent.model.name });
+    }
+    return recorded;
   }
 
   async #admit(delegation: Delegation, execution: DelegationExecution): Promise<void> {
@@ -137,6 +144,14 @@ export class SubagentExecutor {
     });
   }
 }
+
+/** Whether the child had begun before the crash is not known, so neither is what it did. */
+const NOT_REPEATED: DelegationOutcome = {
+  status: "failed",
+  error:
+    "The process restarted while this was delegated, and the connection to the agent was lost. What the agent did is " +
+    "unknown, so it is not asked a second time: check before you delegate this again",
+};
 
 const REFUSAL_TEXTS: Record<AdmissionErrorCode, string> = {
   admission_rejected: "No subagent slot is free and waiting is disabled; try again later or do the work yourself",

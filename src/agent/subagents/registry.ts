@@ -5,6 +5,7 @@
  * Built once per run, so a run keeps the snapshot it was admitted with. Resolution copies, it never changes a source.
  */
 import type { DeputyConfig, SubagentDefinitionConfig } from "../../config.ts";
+import { acpDefinition } from "../../domain/delegation/acp-definition.ts";
 import type { ManagedSubagent } from "../../domain/delegation/managed-subagent.ts";
 import { BUILT_IN_SUBAGENTS } from "./built-ins.ts";
 import type { SubagentDefinition } from "./subagent-definition.ts";
@@ -71,6 +72,10 @@ function customDefinitions(config: SubagentsConfig): SubagentDefinition[] {
 }
 
 function fromConfig(name: string, definition: SubagentDefinitionConfig): SubagentDefinition {
+  if (definition.provider === "acp") {
+    const { description, timeout_seconds: timeoutSeconds, acp } = definition;
+    return { ...acpDefinition({ description, timeoutSeconds, acp }), name, source: "config" };
+  }
   return {
     name,
     description: definition.description,

@@ -4,6 +4,7 @@
  * so a definition is shadowed as soon as configuration takes its name.
  */
 import { z } from "zod";
+import { acpDefinition } from "../../domain/delegation/acp-definition.ts";
 import type {
   ManagedDefinition,
   ManagedRefusal,
@@ -209,7 +210,12 @@ function toView(stored: StoredSubagent, operators: readonly SubagentSummary[]): 
   };
 }
 
+function toAcpDefinition(body: Extract<SubagentDefinitionBody, { provider: "acp" }>): ManagedDefinition {
+  return acpDefinition({ description: body.description, timeoutSeconds: body.timeout_seconds, acp: body.acp });
+}
+
 function toDefinition(body: SubagentDefinitionBody): ManagedDefinition {
+  if (body.provider === "acp") return toAcpDefinition(body);
   return {
     description: body.description,
     systemPrompt: body.system_prompt,
@@ -224,16 +230,18 @@ function toDefinition(body: SubagentDefinitionBody): ManagedDefinition {
 }
 
 function toBody(definition: ManagedDefinition): SubagentDefinitionBody {
+  const { description, acp, timeoutSeconds: timeout_seconds } = definition;
+  if (acp !== undefined) return { description, timeout_seconds, provider: "acp", acp: { ...acp } };
   return {
-    description: definition.description,
+    description,
     system_prompt: definition.systemPrompt,
     tools: definition.tools === null ? null : [...definition.tools],
     disallowed_tools: [...definition.disallowedTools],
     model: definition.model,
     max_turns: definition.maxTurns,
-    timeout_seconds: definition.timeoutSeconds,
+    timeout_seconds,
     // What is stored passed the shape above.
-    provider: definition.provider as SubagentDefinitionBody["provider"],
+    provider: definition.provider as "spawn" | "fork",
     max_depth: definition.maxDepth,
   };
 }

@@ -22,7 +22,6 @@ import {
 import { boundText } from "../../../domain/delegation/bounded-text.ts";
 import type { AcpEndpoint } from "../../../domain/delegation/acp-endpoint.ts";
 import type { TextBlock } from "../provider.ts";
-import type { TextBlock } from "../provider.ts";
 import type { Timers } from "../timers.ts";
 import { ConnectionFault, type OpenWebSocket } from "../web-socket.ts";
 import { ACP_CLOSE_GRACE_MS, ACP_ERROR_CHARS_MAX } from "./acp-limits.ts";
