@@ -48,7 +48,8 @@ describe("the usage of a run", () => {
     expect(run!.usage).toEqual(usage);
     expect(await endOf(run!.run_id)).toEqual({ status: "success", usage });
     const leadAnswers = values.messages.filter(({ type }) => type === "ai").map((each) => each["usage_metadata"]);
-    expect(leadAnswers).toEqual(Array(2).fill({ input_tokens: 100, output_tokens: 7, total_tokens: 107 }));
+    const own = { input_tokens: 100, output_tokens: 7, total_tokens: 107 };
+    expect(leadAnswers).toEqual([own, own]);
   });
 
   it("R67 keeps Deputy's estimate apart from reports, and marks the answer it is of", async () => {
