@@ -1,5 +1,5 @@
 import { HumanMessage } from "@langchain/core/messages";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   AGENT_INSTRUCTIONS_CHARS_MAX,
