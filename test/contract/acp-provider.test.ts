@@ -16,7 +16,8 @@ afterAll(() => agent.stop());
 
 describe("R158 the acp provider, against an agent in a process of its own", () => {
   providerSuite({
-    provider: () => acpProvider({ openWebSocket: planned.openWebSocket, timers: systemTimers }),
+    provider: () =>
+      acpProvider({ openWebSocket: (...opening) => planned.openWebSocket(...opening), timers: systemTimers }),
     child: (plan, more) => planned.child(plan, more),
   });
 });

@@ -3,14 +3,14 @@ import { forkProvider } from "../../src/agent/subagents/providers/fork.ts";
 import { spawnProvider } from "../../src/agent/subagents/providers/spawn.ts";
 import type { SubagentRequest, SubagentRun } from "../../src/agent/subagents/provider.ts";
 import type { SubagentLifecycleEvent, SubagentListener } from "../../src/agent/subagents/subagent-service.ts";
-import { plannedChild } from "../support/child-plan.ts";
+import { plannedChild, reportingChild } from "../support/child-plan.ts";
 import { providerSuite, tellsEveryListener } from "../support/provider-suite.ts";
 
 describe.each([
   ["spawn", spawnProvider],
   ["fork", forkProvider],
 ])("the %s provider", (_name, provider) => {
-  providerSuite({ provider, child: plannedChild });
+  providerSuite({ provider, child: plannedChild, reporting: reportingChild });
 });
 
 test("a provider is told apart by whether its children can be steered and resumed", async () => {

@@ -90,13 +90,17 @@ export class AcpLink implements WebSocketEvents {
     if (this.#isClosed) return false;
     this.#isClosed = true;
     this.#fault = fault;
+    // After what came before has been read: an end in between would take the agent's last words with it.
+    setTimeout(() => this.#endStream(), 0);
+    return true;
+  }
+
+  #endStream(): void {
     try {
-      if (fault === undefined) this.#incoming.close();
-      else this.#incoming.error(fault);
+      this.#incoming.close();
     } catch {
       // The library has cancelled the stream: it knows that the connection is over.
     }
-    return true;
   }
 }
 
