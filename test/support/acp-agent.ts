@@ -1,6 +1,6 @@
 /**
  * An agent of another process, built on the agent's side of the protocol's library: `node test/support/acp-agent.ts` serves
- * WebSockets on loopback and prints its port, `--stdio` speaks over its standard streams. A prompt is a plan, as JSON; the
+ * WebSockets on loopback and prints its port, `--stdio` speaks over its standard streams. A prompt is a plan, as JSON, unless the address has one; the
  * query of the connection's URL says how the handshake goes. `GET /log` tells what came in, `GET /reached` and
  * `POST /open` are the two sides of a gate.
  */
@@ -70,7 +70,7 @@ function serve(stream: Stream, connection: Connection): void {
     .onRequest("session/prompt", async ({ params, client }) => {
       const text = params.prompt.map((block) => (block.type === "text" ? block.text : "")).join("");
       connection.note("prompt", text);
-      return { stopReason: (await follow(planOf(text), { client, connection })) as "end_turn" };
+      return { stopReason: (await follow(planOf(query.get("plan") ?? text), { client, connection })) as "end_turn" };
     })
     .onNotification("session/cancel", () => connection.note("cancel"))
     .connect(stream);

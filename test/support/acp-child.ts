@@ -1,4 +1,4 @@
-/** A request for a child that is the test agent, and the plan of the providers' suite as one of its prompts. */
+/** A request for a child that is the test agent, and the plan of the providers' suite as it follows it. */
 import type { AcpEndpoint } from "../../src/domain/delegation/acp-endpoint.ts";
 import { openNodeWebSocket } from "../../src/agent/subagents/node-web-socket.ts";
 import { remoteChild } from "../../src/agent/subagents/remote-child.ts";
@@ -60,7 +60,9 @@ export function acpChild(agent: AcpAgentProcess) {
   };
   const child = (plan: ChildPlan, more: Partial<SubagentRequest> = {}) => {
     asked.length = 0;
-    return { asked, request: acpRequest({ url: agent.url() }, toAgentPlan(plan, agent), more) };
+    // In the address, so that a case may have a prompt of its own.
+    const steps = encodeURIComponent(JSON.stringify(toAgentPlan(plan, agent)));
+    return { asked, request: acpRequest({ url: agent.url(`plan=${steps}`) }, "work", more) };
   };
   return { openWebSocket, child };
 }
