@@ -7,9 +7,16 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import type { DeputyConfig } from "../config.ts";
 import { invariant } from "../domain/shared/assert.ts";
 import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
-import type { BuiltGraph, GraphBinding, GraphCatalog, RunnableGraph } from "./graph-catalog.ts";
+import {
+  type BuiltGraph,
+  type GraphBinding,
+  type GraphCatalog,
+  type RunnableGraph,
+  SAVER_KEY,
+} from "./graph-catalog.ts";
 import { recursionLimitFor } from "./graph/turn-budget.ts";
 import { assembleLeadAgent } from "./lead/assemble-lead-agent.ts";
+import { resolveRunOptions } from "./lead/run-options.ts";
 import type { ModelCatalog } from "./models/model.ts";
 import { DELEGATION_TOOL_NAMES } from "./subagents/child-tools.ts";
 import type { SubagentService } from "./subagents/subagent-service.ts";
@@ -17,9 +24,6 @@ import { toGraph } from "./to-graph.ts";
 import { ToolAuthorization, type ToolPolicy } from "./tools/authorization.ts";
 import { configuredPolicy, UNNAMED_PRINCIPAL } from "./tools/configured-policy.ts";
 import type { Tool } from "./tools/tool.ts";
-
-/** Where LangGraph looks for a saver that the graph was not compiled with. */
-const SAVER_KEY = "__pregel_checkpointer";
 
 /** LangGraph's own default for graphs that are not ours. */
 const DEFAULT_RECURSION_LIMIT = 25;
@@ -41,6 +45,10 @@ export function deployedGraphs(options: DeployedGraphsOptions): GraphCatalog {
   const graphs = new Map(Object.entries(options.config.graphs));
   return {
     has: (graphId) => graphId === LEAD_GRAPH_ID || graphs.has(graphId),
+    adjusted(graphId, config, maxRunning) {
+      if (graphId !== LEAD_GRAPH_ID) return {};
+      return resolveRunOptions(config, { deputy: options.config, models: options.models, maxRunning }).adjusted;
+    },
     async build(graphId, config, binding) {
       if (graphId === LEAD_GRAPH_ID) return buildLead(options, config, binding);
       const graph = graphs.get(graphId);

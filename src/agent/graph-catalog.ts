@@ -7,12 +7,16 @@ import type { BaseCheckpointSaver, StateSnapshot } from "@langchain/langgraph";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { AgentSnapshot } from "../domain/assistant/agent-snapshot.ts";
 import type { ManagedSubagent } from "../domain/delegation/managed-subagent.ts";
+import type { AdjustedOptions } from "../domain/run/adjusted-options.ts";
 import type { Principal } from "../domain/trust/principal.ts";
 import type { AgentServices } from "./graph/agent-services.ts";
 import type { CircuitBreakers } from "./models/circuit-breakers.ts";
 import type { AdmissionController } from "./subagents/admission-controller.ts";
 import type { DelegationJournal } from "./subagents/delegation-journal.ts";
 import type { BatchService } from "./tools/batch-tools.ts";
+
+/** Where LangGraph looks for a saver that the graph was not compiled with. */
+export const SAVER_KEY = "__pregel_checkpointer";
 
 /** What the driver and the state routes use of a compiled LangGraph graph. */
 export interface RunnableGraph {
@@ -42,6 +46,8 @@ export interface GraphBinding {
 
 export interface GraphCatalog {
   has(graphId: string): boolean;
+  /** What a run of this config asks for and does not get as asked. `maxRunning`: of the admission it will run under. */
+  adjusted(graphId: string, config: RunnableConfig, maxRunning: number): AdjustedOptions;
   /** `config` is the run's; a factory graph is called with it. The id must be one `has` knows. */
   build(graphId: string, config: RunnableConfig, binding: GraphBinding): Promise<BuiltGraph>;
 }

@@ -12,6 +12,7 @@ import { isStep, toStepMessage } from "../agent/subagents/step-capture.ts";
 import type { WorkspaceStaging } from "../agent/tools/workspace.ts";
 import type { CheckpointCommit, CommitHook, WritesCommit } from "../platform/durable-storage/commit-hook.ts";
 import type { DelegationRecord, DelegationStore } from "../platform/durable-storage/delegation-store.ts";
+import type { ToolStartStore } from "../platform/durable-storage/tool-start-store.ts";
 import type { EventOutbox } from "../platform/durable-storage/event-outbox.ts";
 import type { RunEventDraft } from "../protocol/run-events.ts";
 import { messageEvent } from "./thread-log.ts";
@@ -25,6 +26,7 @@ export interface CommitEventsPorts {
   readonly outbox: EventOutbox;
   readonly staging: WorkspaceStaging;
   readonly delegations: DelegationStore;
+  readonly toolStarts: Pick<ToolStartStore, "delete">;
   /** The run being driven; `undefined` while state is updated outside a run. */
   readonly currentRunId: () => string | undefined;
   /** Removes the checkpoints of a child whose result is now the parent's. */
@@ -46,7 +48,9 @@ export class CommitEvents implements CommitHook {
   onWrites(commit: WritesCommit): void {
     const messages = messagesOf(commit);
     for (const message of messages) {
-      if (isToolMessage(message)) this.#ports.staging.commit(message.tool_call_id);
+      if (!isToolMessage(message)) continue;
+      this.#ports.staging.commit(message.tool_call_id);
+      this.#ports.toolStarts.delete(message.tool_call_id);
     }
     const runId = this.#ports.currentRunId();
     if (runId === undefined || messages.length === 0 || commit.taskPath.includes(INPUT_NODE)) return;

@@ -12,4 +12,6 @@ export function saveRunEnd(context: ThreadContext, ended: RunRecord): void {
   context.runs.save({ ...ended, usage });
   context.outbox.append([runEnded({ ...ended, usage })], { now: ended.updatedAt });
   for (const { taskId } of context.delegations.ofRun(ended.runId)) context.delegations.delete(taskId);
+  // A run that waits for an answer goes on with its open calls.
+  if (ended.interrupts === null) context.toolStarts.clear();
 }

@@ -6,11 +6,11 @@
 import { decideRecovery } from "../domain/run/recovery.ts";
 import { unreachable } from "../domain/shared/assert.ts";
 import { pendingCalls } from "../agent/graph/pending-calls.ts";
-import type { ThreadState } from "../agent/thread-state/thread-state.ts";
 import type { RunRecord } from "../platform/durable-storage/run-store.ts";
 import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
 import { cancelUnanswered } from "./cancel-unanswered.ts";
 import { saveRunEnd } from "./run-end.ts";
+import { withStopReason } from "./run-stop-reason.ts";
 import type { RunService } from "./run-service.ts";
 import type { ThreadContext } from "./thread-context.ts";
 import { runRecovered } from "./thread-log.ts";
@@ -81,7 +81,12 @@ export class RunRecovery {
   #resume(run: RunRecord, start: "input" | "resume"): void {
     // A request that came meanwhile may have started it.
     if (this.#context.live.get(run.runId) !== undefined) return;
-    const again: RunRecord = { ...run, attempt: run.attempt + 1, updatedAt: this.#context.now() };
+    // A deploy may have taken a model or lowered a limit: the run says what it goes on with.
+    const again: RunRecord = this.#context.graphs.withAdjustments({
+      ...run,
+      attempt: run.attempt + 1,
+      updatedAt: this.#context.now(),
+    });
     this.#context.storage.transactionSync(() => {
       this.#context.runs.save(again);
       this.#context.outbox.append([runRecovered(again)], { now: again.updatedAt });
@@ -89,18 +94,21 @@ export class RunRecovery {
     this.#runs.resume(again, start);
   }
 
-  /** Calls of the lead that were open when the object died start as attempt 2. */
+  /** Calls that were open when the object died start as attempt 2: the lead's, and those of its children. */
   async #reopenCalls(run: RunRecord): Promise<void> {
     if (run.graphId !== LEAD_GRAPH_ID) return;
-    const { graph, configurable } = await this.#context.graphs.forState();
-    const { messages } = (await graph.getState({ configurable })).values as ThreadState;
-    this.#context.attempts.reopen(pendingCalls(messages ?? []).map((call) => call.id));
+    const children = this.#context.delegations.ofRun(run.runId).map(({ checkpointNs }) => checkpointNs);
+    for (const namespace of ["", ...children]) {
+      const { messages } = await this.#context.graphs.stateUnder(namespace);
+      this.#context.attempts.reopen(pendingCalls(messages ?? []).map((call) => call.id));
+    }
   }
 
   async #end(run: RunRecord, end: { status: "interrupted" | "error"; error?: RunRecord["error"] }): Promise<void> {
-    await this.#settleCalls(run);
+    const notes = await this.#settleCalls(run);
     const ended: RunRecord = {
       ...run,
+      ...notes,
       status: end.status,
       error: end.error ?? null,
       finalCheckpointId: this.#context.headCheckpointId(),
@@ -114,14 +122,15 @@ export class RunRecovery {
   }
 
   /** A state that cannot be read or written must not keep its run from ending (P1); requests repair open calls anyway. */
-  async #settleCalls(run: RunRecord): Promise<void> {
-    if (run.graphId !== LEAD_GRAPH_ID) return;
+  async #settleCalls(run: RunRecord): Promise<Pick<RunRecord, "notes">> {
+    if (run.graphId !== LEAD_GRAPH_ID) return {};
     try {
-      await this.#context.live.settle(run.runId, async () => {
-        await cancelUnanswered(this.#context, run, await this.#context.graphs.forState());
-      });
+      const built = await this.#context.graphs.forState();
+      await this.#context.live.settle(run.runId, () => cancelUnanswered(this.#context, run, built));
+      return await withStopReason(run, built);
     } catch (fault) {
       this.#context.onFault(fault);
+      return {};
     }
   }
 }

@@ -20,6 +20,7 @@ import { FrameLog } from "../platform/durable-storage/frame-log.ts";
 import { DurableGrantStore } from "../platform/durable-storage/grant-store.ts";
 import { MeteredSql } from "../platform/durable-storage/metered-sql.ts";
 import { type RunError, type RunRecord, RunStore } from "../platform/durable-storage/run-store.ts";
+import { ToolStartStore } from "../platform/durable-storage/tool-start-store.ts";
 import { type ThreadRecord, ThreadStore } from "../platform/durable-storage/thread-store.ts";
 import { DurableWorkspace } from "../platform/workspace/durable-workspace.ts";
 import { StagedWorkspace } from "../platform/workspace/staged-workspace.ts";
@@ -31,6 +32,7 @@ import { LiveRuns } from "./live-runs.ts";
 import { ManagedSnapshots } from "./managed-snapshots.ts";
 import { StateEdits } from "./state-edits.ts";
 import { ThreadGraphs } from "./thread-graphs.ts";
+import { ThreadToolStarts } from "./thread-tool-starts.ts";
 import { ToolAttempts } from "./tool-attempts.ts";
 import { ValuesCache } from "./values-cache.ts";
 
@@ -81,6 +83,8 @@ export class ThreadContext {
   readonly managed: ManagedSnapshots;
   readonly values: ValuesCache;
   readonly attempts = new ToolAttempts();
+  readonly toolStarts: ToolStartStore;
+  readonly #noted: ThreadToolStarts;
   readonly edits = new StateEdits();
   readonly #events: ThreadContextEvents;
   #epoch: number | undefined;
@@ -100,6 +104,8 @@ export class ThreadContext {
     this.delegations = new DelegationStore(this.meter.labelled("delegations"));
     this.workspace = new DurableWorkspace({ sql: this.meter.labelled("workspace"), now: deps.now });
     this.staging = new StagedWorkspace(this.workspace);
+    this.toolStarts = new ToolStartStore(this.meter.labelled("tool_starts"));
+    this.#noted = new ThreadToolStarts({ storage, store: this.toolStarts, thread: () => this.thread() });
     this.flush = this.#eventFlush();
     this.saver = this.#checkpointSaver();
     this.admission = this.#admissionController();
@@ -115,6 +121,7 @@ export class ThreadContext {
       catalog: deps.catalog,
       runs: this.runs,
       threadId: () => this.threadId,
+      saver: () => this.saver,
       binding: (principal) => this.#binding(principal),
       // A run of an older version has nobody in its row: then the least.
       principalOf: ({ command }) => command.principal ?? { owner: this.thread().owner, role: "user" },
@@ -204,6 +211,7 @@ export class ThreadContext {
       services: {
         workspace: this.staging,
         toolAttempt: (toolCallId) => this.attempts.next(toolCallId),
+        toolStarts: this.#noted,
         newId: () => this.newId(),
         now: () => this.now(),
         report: this.deps.report,
@@ -234,9 +242,11 @@ export class ThreadContext {
       outbox: this.outbox,
       staging: this.staging,
       delegations: this.delegations,
+      toolStarts: this.toolStarts,
       currentRunId: () => this.live.writingRunId(),
       forgetChild: (checkpointNs) => {
         this.saver.deleteNamespace(this.threadId, checkpointNs);
+        this.toolStarts.deleteUnder(checkpointNs);
       },
       onRootCheckpoint: () => {
         this.#events.onRootCheckpoint();

@@ -2,7 +2,9 @@
  * The graphs of one thread, bound to it: what a run executes and what the thread's state is read through.
  * Owns which graph that is, the binding each one gets, and rendering the state; the catalog owns how graphs are built.
  */
-import type { BuiltGraph, GraphBinding, GraphCatalog } from "../agent/graph-catalog.ts";
+import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
+import { type BuiltGraph, type GraphBinding, type GraphCatalog, SAVER_KEY } from "../agent/graph-catalog.ts";
+import type { ThreadState } from "../agent/thread-state/thread-state.ts";
 import { toWireValues } from "../agent/wire/to-wire.ts";
 import { invariant } from "../domain/shared/assert.ts";
 import type { Principal } from "../domain/trust/principal.ts";
@@ -15,6 +17,7 @@ export interface ThreadGraphsPorts {
   readonly runs: RunStore;
   readonly threadId: () => string;
   readonly binding: (principal: Principal | undefined) => GraphBinding;
+  readonly saver: () => BaseCheckpointSaver;
   readonly principalOf: (run: RunRecord) => Principal;
 }
 
@@ -38,6 +41,16 @@ export class ThreadGraphs {
     });
   }
 
+  /** With what this run asks for and does not get as asked, by the configuration and the admission of this wake. */
+  withAdjustments(run: RunRecord): RunRecord {
+    const { admission } = this.#ports.binding(undefined);
+    const adjusted = this.#ports.catalog.adjusted(run.graphId, buildConfig(run), admission.snapshot().max_running);
+    const { adjusted_options: _before, ...kept } = run.notes ?? { v: 1 };
+    const isPlain = Object.keys(adjusted).length === 0;
+    if (isPlain && run.notes === undefined) return run;
+    return { ...run, notes: { ...kept, ...(isPlain ? {} : { adjusted_options: adjusted }) } };
+  }
+
   /** The graph whose channels the thread's state has: its newest run's, else the lead agent's. */
   async forState(): Promise<BuiltGraph> {
     const newest = this.#ports.runs.newestGraphId() ?? LEAD_GRAPH_ID;
@@ -47,6 +60,14 @@ export class ThreadGraphs {
     const built = await this.#build(graphId, {}, this.#ports.binding(undefined));
     this.#forState.set(graphId, built);
     return built;
+  }
+
+  /** The newest state of the lead, or of the child whose checkpoints stand under a namespace: they have the same channels. */
+  async stateUnder(checkpointNs: string): Promise<Partial<ThreadState>> {
+    const { graph, configurable } = await this.forState();
+    // LangGraph looks a namespace up among the nodes, where no child is, unless it is handed the saver.
+    const under = checkpointNs === "" ? {} : { checkpoint_ns: checkpointNs, [SAVER_KEY]: this.#ports.saver() };
+    return (await graph.getState({ configurable: { ...configurable, ...under } })).values as Partial<ThreadState>;
   }
 
   /** The state at a checkpoint as JSON; the newest state for `undefined`. */

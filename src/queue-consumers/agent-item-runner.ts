@@ -15,6 +15,7 @@ import type { Tool } from "../agent/tools/tool.ts";
 import type { ItemOutputs } from "../domain/batch/batch.ts";
 import type { BatchItemOutcome } from "../domain/batch/item-settlement.ts";
 import type { RetrySettings } from "../domain/model-errors/retry-policy.ts";
+import { ItemToolStarts } from "./item-tool-starts.ts";
 import type { BatchItemRunner, ItemSetting, RunnableItem } from "./item-runner.ts";
 
 export interface AgentItemRunnerParts {
@@ -44,7 +45,7 @@ async function runItem(
   await authorization.prepare(parts.tools.map(({ name }) => name));
   const tools = parts.tools.filter(({ name }) => authorization.permits(name));
   const scratch = new ScratchWorkspace({ files: setting.files, now });
-  const services = { workspace: scratch, toolAttempt: () => item.attempt, newId, now };
+  const services = { workspace: scratch, toolAttempt: () => item.attempt, toolStarts: new ItemToolStarts(item), newId, now };
   const taskId = `${item.batchId}:${item.ordinal}`;
   const ended = await runBatchChild({
     taskId,

@@ -14,6 +14,7 @@ import { INVALID_CALLS_KEY } from "../models/model-answer.ts";
 import type { GraphTool, ToolOutcome, ToolRuntime } from "../tools/tool.ts";
 import type { AgentServices } from "./agent-services.ts";
 import type { IdentifiedToolCall } from "./pending-calls.ts";
+import { startToolCall } from "./start-tool-call.ts";
 
 /** Issues named in one refusal: the first few say what to correct. */
 const SCHEMA_ISSUES_SHOWN_MAX = 5;
@@ -110,12 +111,15 @@ export async function executeToolCall(
   const tool = findTool(tools, call.name);
   const args = parseArguments(tool, call);
   const config: LangGraphRunnableConfig = context.config;
+  const start = await startToolCall(tool, { id: call.id, args }, { context, services });
+  if (start.kind === "answered") return toResult(tool, call, start.outcome, services.newId());
   // Its abort has been told already: nobody would discard what this call stages.
   config.signal?.throwIfAborted();
   const runtime: ToolRuntime = {
     toolCallId: call.id,
     runId: context.runId,
-    attempt: services.toolAttempt(call.id),
+    attempt: start.attempt,
+    ...(start.idempotencyKey === undefined ? {} : { idempotencyKey: start.idempotencyKey }),
     signal: config.signal ?? new AbortController().signal,
     workspace: services.workspace.open(call.id),
     state,

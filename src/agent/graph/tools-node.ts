@@ -9,6 +9,7 @@ import { invariant } from "../../domain/shared/assert.ts";
 import type { AgentHook, HookContext, ToolCallRequest, ToolCallResult } from "../hooks/hook.ts";
 import { wrapToolCall } from "../hooks/pipeline.ts";
 import { mustEscape, toolErrorResult } from "../hooks/tool-errors.ts";
+import { HumanInputError, isUnanswerable } from "./human-input.ts";
 import { type ToolExecution, executeToolCall } from "./execute-tool-call.ts";
 import type { IdentifiedToolCall } from "./pending-calls.ts";
 import { readThreadState } from "./read-thread-state.ts";
@@ -52,6 +53,7 @@ export function toolsNode(options: ToolsNodeOptions) {
       return toNodeReturn(await run(request), request, newId);
     } catch (error) {
       services.workspace.discard(task.call.id);
+      if (isUnanswerable(error)) throw new HumanInputError();
       if (mustEscape(error, config)) throw error;
       return toNodeReturn(toolErrorResult(task.call, error, newId), request, newId);
     }

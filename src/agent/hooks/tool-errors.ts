@@ -6,6 +6,7 @@
 import { ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { isGraphBubbleUp } from "@langchain/langgraph";
+import { isUnanswerable } from "../graph/human-input.ts";
 import type { IdentifiedToolCall } from "../graph/pending-calls.ts";
 import type { AgentHook, ToolCallResult } from "./hook.ts";
 
@@ -40,9 +41,10 @@ function toolErrorText(toolName: string, error: unknown): string {
   return `Error: Tool '${toolName}' failed with ${errorClass(error)}: ${errorDetail(error)}\n${RECOVERY_HINT}`;
 }
 
-/** True for what must leave the task as a throw: LangGraph's own signals, and anything after the run was aborted. */
+/** What must leave the task as a throw: LangGraph's own signals, a question nobody can answer, all after an abort. */
 export function mustEscape(error: unknown, config: RunnableConfig): boolean {
-  return (error instanceof Error && isGraphBubbleUp(error)) || config.signal?.aborted === true;
+  if (config.signal?.aborted === true || isUnanswerable(error)) return true;
+  return error instanceof Error && isGraphBubbleUp(error);
 }
 
 export function toolErrorResult(call: IdentifiedToolCall, error: unknown, newId: () => string): ToolCallResult {

@@ -7,8 +7,9 @@ import type { ThreadState } from "../thread-state/thread-state.ts";
 import type { WorkspaceSession } from "./workspace.ts";
 
 /**
- * What recovery may do with a call whose result never committed: `safe` runs it again, `once` needs an idempotency
- * key and is otherwise answered "outcome unknown", `ask` interrupts.
+ * What recovery may do with a call whose result never committed. `safe` (reads, and workspace tools, whose writes commit
+ * with the result): run it again. Whatever acts outside of the object: `once`, answered "outcome unknown" for the model
+ * to check, or `ask`, a person decides.
  */
 export type ToolRecovery = "safe" | "once" | "ask";
 
@@ -24,8 +25,10 @@ export interface ToolOutcome {
 export interface ToolRuntime {
   readonly toolCallId: string;
   readonly runId: string | undefined;
-  /** 1 on the first execution, 2 when recovery runs the call again. */
+  /** 1 on the first execution, 2 or more when an earlier one may have happened. */
   readonly attempt: number;
+  /** Of `once` and `ask` tools: to be handed to whatever they act on, the same for every execution of this call. */
+  readonly idempotencyKey?: string;
   readonly signal: AbortSignal;
   readonly workspace: WorkspaceSession;
   /** The state the model call saw. */
@@ -49,6 +52,8 @@ export interface Tool<Parameters extends ZodObject | JsonSchemaParameters = ZodO
   readonly description: string;
   readonly parameters: Parameters;
   readonly recovery: ToolRecovery;
+  /** Of `once` and `ask` tools: a sentence on how to find out whether a call took effect. */
+  readonly checkWith?: string;
   /** `args` already passed `parameters`. A throw becomes an error result; a tool task never throws (section 4). */
   execute(args: Record<string, unknown>, runtime: ToolRuntime): Promise<ToolOutcome>;
 }

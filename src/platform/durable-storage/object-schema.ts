@@ -8,7 +8,8 @@
 import { BATCH_WINDOW_SCHEMA } from "./batch-window-store.ts";
 import { CHECKPOINT_SCHEMA } from "./checkpoint-schema.ts";
 import { GRANT_SCHEMA } from "./grant-store.ts";
-import { RUN_SCHEMA, RUN_USAGE_SCHEMA } from "./run-schema.ts";
+import { RUN_NOTES_SCHEMA, RUN_SCHEMA, RUN_USAGE_SCHEMA } from "./run-schema.ts";
+import { TOOL_START_SCHEMA } from "./tool-start-store.ts";
 import { WORKSPACE_SCHEMA } from "../workspace/workspace-schema.ts";
 import { climbSchemaLadder, hasSchemaLadder, type SchemaStep } from "./schema-ladder.ts";
 
@@ -19,6 +20,8 @@ export const OBJECT_SCHEMA: readonly SchemaStep[] = [
   BATCH_WINDOW_SCHEMA,
   WORKSPACE_SCHEMA,
   RUN_USAGE_SCHEMA,
+  RUN_NOTES_SCHEMA,
+  TOOL_START_SCHEMA,
 ];
 
 /** Brings storage to the code's schema; cheap when it is there (two small reads). */

@@ -5,6 +5,7 @@ import { CommitEvents } from "../../../src/durable-objects/commit-events.ts";
 import { DelegationStore } from "../../../src/platform/durable-storage/delegation-store.ts";
 import { EventOutbox } from "../../../src/platform/durable-storage/event-outbox.ts";
 import { ensureSchema } from "../../../src/platform/durable-storage/object-schema.ts";
+import { ToolStartStore } from "../../../src/platform/durable-storage/tool-start-store.ts";
 import { DurableWorkspace } from "../../../src/platform/workspace/durable-workspace.ts";
 import { StagedWorkspace } from "../../../src/platform/workspace/staged-workspace.ts";
 import { inFreshObject } from "../../support/object-storage.ts";
@@ -18,6 +19,7 @@ it("a delegation that is cancelled ends those its child had open in the log, inn
     const events = new CommitEvents({
       outbox,
       delegations,
+      toolStarts: new ToolStartStore(storage.sql),
       staging: new StagedWorkspace(new DurableWorkspace({ sql: storage.sql, now })),
       currentRunId: () => "run",
       forgetChild: () => undefined,
@@ -65,6 +67,7 @@ it("R117: a step that no event can be made of is reported with its place, and th
     const events = new CommitEvents({
       outbox,
       delegations,
+      toolStarts: new ToolStartStore(storage.sql),
       staging: new StagedWorkspace(new DurableWorkspace({ sql: storage.sql, now })),
       currentRunId: () => "run",
       forgetChild: () => undefined,
