@@ -62,6 +62,20 @@ export function plannedChild(plan: ChildPlan, more: Partial<SubagentRequest> = {
   return { asked: model.requests, request: { id: "child-1", prompt: "work", agent, parent, signal, ...more } };
 }
 
+/** Gives a child that reports these values by its tool for structured output, one a turn. */
+export function reportingChild(
+  values: readonly Record<string, unknown>[],
+  more: Partial<SubagentRequest> = {},
+): PlannedChild {
+  const { request } = plannedChild([], more);
+  const model = new ReplyModel(({ messages }) => {
+    const turn = messages.filter(({ type }) => type === "ai").length;
+    const call = { id: `report-${turn}`, name: "structured_output", args: values[turn] ?? {} };
+    return new AIMessage({ content: "", tool_calls: [{ ...call, type: "tool_call" as const }] });
+  });
+  return { asked: model.requests, request: { ...request, agent: { ...request.agent, model } } };
+}
+
 function toAnswer(step: ChildStep, turn: number, isLast: boolean): AIMessage {
   if ("fails" in step) throw new Error(step.fails);
   const goesOn = "holds" in step || !(isLast || step.settles === true);

@@ -23,6 +23,8 @@ export interface SubjectChild {
 export interface ProviderSubject {
   readonly provider: () => SubagentProvider;
   readonly child: (plan: ChildPlan, more?: Partial<SubagentRequest>) => SubjectChild;
+  /** A child that reports these values, one a turn. Due where the provider has `outputSchema`. */
+  readonly reporting?: (values: readonly Record<string, unknown>[], more?: Partial<SubagentRequest>) => SubjectChild;
 }
 
 const CAPABILITIES = ["outputSchema", "depthLimit", "toolFilter", "persona"] as const;
@@ -78,8 +80,10 @@ export function providerSuite(subject: ProviderSubject): void {
   registrationSuite(subject);
   startSuite(subject);
   resultSuite(subject);
+  structuredSuite(subject);
   stoppingSuite(subject);
   eventSuite(subject);
+  goingOnSuite(subject);
 }
 
 function registrationSuite({ provider, child }: ProviderSubject): void {
@@ -111,7 +115,7 @@ function registrationSuite({ provider, child }: ProviderSubject): void {
   });
 }
 
-function startSuite({ provider, child }: ProviderSubject): void {
+function startSuite({ provider, child, reporting }: ProviderSubject): void {
   describe("start", () => {
     test("an unknown provider is refused by NO_PROVIDER, before its options are looked at", async () => {
       const { seam } = seamOf(provider());
@@ -141,7 +145,9 @@ function startSuite({ provider, child }: ProviderSubject): void {
       async (each) => {
         const { seam, events } = seamOf(provider());
         const option = OPTION_OF[each] as keyof typeof OPTIONS;
-        const { request, asked } = child([{ says: "42" }], { [option]: OPTIONS[option] });
+        const more = { [option]: OPTIONS[option] };
+        const isReporting = each === "outputSchema" && reporting !== undefined;
+        const { request, asked } = isReporting ? reporting([{}], more) : child([{ says: "42" }], more);
         if (!provider().capabilities[each]) {
           expect((await refusal(seam.start(provider().name, request))).code).toBe("UNSUPPORTED_CAPABILITY");
           expect([events, asked]).toEqual([[], []]);
@@ -152,6 +158,17 @@ function startSuite({ provider, child }: ProviderSubject): void {
         await run.dispose();
       },
     );
+
+    test("R142 a prompt in blocks is taken as a string is", async () => {
+      const { seam } = seamOf(provider());
+      const prompt = [
+        { type: "text", text: "first" },
+        { type: "text", text: "second" },
+      ] as const;
+      const run = await seam.start(provider().name, child([{ says: "42" }], { prompt }).request);
+      expect(textOf(await run.result)).toBe("42");
+      await run.dispose();
+    });
 
     test("an option that is undefined is not set", async () => {
       const { seam } = seamOf({ ...provider(), capabilities: NONE });
@@ -221,6 +238,30 @@ function resultSuite({ provider, child }: ProviderSubject): void {
     test("the output is the last text that is not empty, and none when the child never spoke", async () => {
       expect(await finish([{ says: "first" }, { says: "second" }, { says: "" }])).toMatchObject({ text: "second" });
       expect(await finish([{ says: "" }, { says: "" }])).toMatchObject({ output: [], outcome: { status: "failed" } });
+    });
+  });
+}
+
+const ANSWER = { type: "object", properties: { answer: { type: "integer" } }, required: ["answer"] };
+
+function structuredSuite({ provider, child, reporting }: ProviderSubject): void {
+  describe.runIf(provider().capabilities.outputSchema)("structured output", () => {
+    const finish = async ({ request }: SubjectChild) => {
+      const run = await seamOf(provider()).seam.start(provider().name, { ...request, outputSchema: ANSWER });
+      const result = await run.result;
+      await run.dispose();
+      return result;
+    };
+
+    test("is the first value that fits the schema", async () => {
+      const planned = reporting?.([{ answer: "many" }, { answer: 42 }]) as SubjectChild;
+      expect(await finish(planned)).toMatchObject({ stopReason: "completed", structured: { answer: 42 } });
+    });
+
+    test("prose in its place is an error, and there is no structured value", async () => {
+      const result = await finish(child([{ says: "42" }]));
+      expect(result).toMatchObject({ stopReason: "error", output: [{ type: "text", text: "42" }] });
+      expect(result).not.toHaveProperty("structured");
     });
   });
 }
@@ -344,6 +385,47 @@ function eventSuite({ provider, child }: ProviderSubject): void {
       const { seam, faults } = seamOf(provider());
       await tellsEveryListener(seam, provider().name, child([{ says: "42" }]).request);
       expect(faults).toHaveLength(2);
+    });
+  });
+}
+
+/** Presence of the method is the capability (R140): what is there works, what is not there is never called. */
+function goingOnSuite({ provider, child }: ProviderSubject): void {
+  describe("going on", () => {
+    test("R152 R155 a resumed child is a fresh run, told by a start and an end of its own", async () => {
+      const { seam, events } = seamOf(provider());
+      const plan = [{ says: "42", settles: true }, { says: "84" }] as const;
+      const run = await seam.start(provider().name, child(plan).request);
+      await run.result;
+      if (run.resume === undefined) return run.dispose();
+      const next = await run.resume("double it");
+      expect(next).not.toBe(run);
+      expect([textOf(await next.result), textOf(await run.result)]).toEqual(["84", "42"]);
+      await later();
+      expect(events.map((event) => [event.type, "runId" in event && event.runId])).toEqual([
+        ["subagent/start", "run-1"],
+        ["subagent/end", "run-1"],
+        ["subagent/start", "run-2"],
+        ["subagent/end", "run-2"],
+      ]);
+      expect(events.at(-1)).toMatchObject({ stopReason: "completed", lastAssistantMessage: [{ text: "84" }] });
+      await Promise.all([run.dispose(), next.dispose()]);
+      await expect(next.resume?.("more")).rejects.toMatchObject({ code: "NOT_RESUMABLE" });
+    });
+
+    test("R151 a message to a running child reaches it", async () => {
+      const held = gate();
+      const planned = child([{ holds: held }, { says: "42" }]);
+      const run = await seamOf(provider()).seam.start(provider().name, planned.request);
+      await held.reached;
+      const sent = run.sendMessage?.("count twice");
+      held.open();
+      await sent;
+      expect(textOf(await run.result)).toBe("42");
+      await run.dispose();
+      if (run.sendMessage === undefined) return;
+      expect(JSON.stringify(planned.asked.at(-1))).toContain("count twice");
+      await expect(run.sendMessage("more")).rejects.toMatchObject({ code: "NOT_RESUMABLE" });
     });
   });
 }

@@ -5,7 +5,14 @@
  */
 import { checkRequest } from "./check-request.ts";
 import { describeThrown } from "./diagnostic.ts";
-import type { SubagentProvider, SubagentRequest, SubagentRun, SubagentRunStopReason, TextBlock } from "./provider.ts";
+import type {
+  SubagentProvider,
+  SubagentRequest,
+  SubagentResult,
+  SubagentRun,
+  SubagentRunStopReason,
+  TextBlock,
+} from "./provider.ts";
 import { SubagentError } from "./subagent-error.ts";
 
 export interface SubagentStartEvent {
@@ -106,17 +113,15 @@ export class SubagentService {
     this.#emit({ type: "subagent/provider-removed", name: provider.name }, listeners);
   }
 
-  /** Reactions are attached before `start` is told; they cannot run before it, so the order holds. */
+  /**
+   * The reaction is attached before `start` is told, and cannot run before it; and before the caller has the run, so that
+   * the end is told before anyone can act on the result.
+   */
   #observe(provider: string, run: SubagentRun): void {
     const pair = { runId: this.#ports.newId(), provider, id: run.id };
-    void this.#observeEnd(pair, run);
+    const end = (result?: SubagentResult): void => this.#emit(toEndEvent(pair, result));
+    run.result.then(end, () => end());
     this.#emit({ type: "subagent/start", ...pair });
-  }
-
-  async #observeEnd(pair: Omit<SubagentStartEvent, "type">, run: SubagentRun): Promise<void> {
-    const result = await run.result.catch(() => undefined);
-    const said = result !== undefined && result.output.length > 0 ? { lastAssistantMessage: result.output } : {};
-    this.#emit({ type: "subagent/end", ...pair, stopReason: result?.stopReason ?? "error", ...said });
   }
 
   /** Each listener apart: a guard around them all would let the first throw silence the rest. */
@@ -140,4 +145,11 @@ export class SubagentService {
       // There is nobody else to tell.
     }
   }
+}
+
+/** A result that rejects has no reason of its own. */
+function toEndEvent(pair: Omit<SubagentStartEvent, "type">, result: SubagentResult | undefined): SubagentEndEvent {
+  const { output = [], stopReason = "error" } = result ?? {};
+  const said = output.length > 0 ? { lastAssistantMessage: output } : {};
+  return { type: "subagent/end", ...pair, stopReason, ...said };
 }
