@@ -16,6 +16,7 @@ import type { ApiRefusal } from "../protocol/errors.ts";
 import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
 import { type AssistantDeps, findSystemAssistant, noAssistant, toAssistant } from "./assistants.ts";
 import { refuse } from "./errors.ts";
+import { checkLeadOptions } from "./lead-options.ts";
 import type { GatewayDeps } from "./ports.ts";
 
 type Deps = AssistantDeps & Pick<GatewayDeps, "newId" | "now">;
@@ -94,6 +95,8 @@ function validateFields(deps: Deps, fields: AssistantFields): Result<null, ApiRe
     return refuse("invalid_request", message, { issues: [{ path: "body.graph_id", message }] });
   }
   if (graphId !== LEAD_GRAPH_ID) return ok(null);
+  const options = checkLeadOptions(deps.graphs, { config, context });
+  if (!options.ok) return options;
   const configurable = validateAgentOptions(config["configurable"], "body.config.configurable");
   return configurable.ok ? validateAgentOptions(context, "body.context") : configurable;
 }

@@ -10,7 +10,10 @@ import { refuse } from "./errors.ts";
 import type { GatewayDeps } from "./ports.ts";
 
 /** For runs of `lead_agent` only: graphs of the operator's own may mean something else by these names. */
-export function checkLeadOptions(graphs: GatewayDeps["graphs"], body: CreateRunBody): Result<null, ApiRefusal> {
+export function checkLeadOptions(
+  graphs: GatewayDeps["graphs"],
+  body: Pick<CreateRunBody, "config" | "context">,
+): Result<null, ApiRefusal> {
   const places = { "body.config.configurable": body.config?.configurable, "body.context": body.context };
   const issues = Object.entries(places).flatMap(([place, options]) => problemsIn(options ?? {}, place, graphs));
   const [first] = issues;
