@@ -3,6 +3,7 @@
  * time; a failed one is retried by the alarm, and by whoever reads the log next (a reader flushes first, so it never
  * misses the tail). Idempotent: the outbox lets go of an event only after D1 has it.
  */
+import { runMetadata } from "./run-view.ts";
 import { decideThreadStatus } from "../domain/run/run-status.ts";
 import { invariant } from "../domain/shared/assert.ts";
 import type { D1RunEventLog, RunProjection, ThreadKey, ThreadProjection } from "../platform/d1/run-event-log.ts";
@@ -129,7 +130,7 @@ function toRunProjection(run: RunRecord): RunProjection {
     run_id: run.runId,
     assistant_id: run.command.body.assistant_id,
     status: run.status,
-    metadata: run.command.body.metadata ?? {},
+    metadata: runMetadata(run),
     error: run.error,
     created_at: toIso(run.createdAt),
     updated_at: toIso(run.updatedAt),

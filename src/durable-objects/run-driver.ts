@@ -8,6 +8,7 @@
  */
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BuiltGraph } from "../agent/graph-catalog.ts";
+import { PRE_RUN_MESSAGE_IDS_KEY, type PreRunMessageIds } from "../agent/graph/pre-run-messages.ts";
 import { toWire } from "../agent/wire/to-wire.ts";
 import { unreachable } from "../domain/shared/assert.ts";
 import type { RunError, RunRecord } from "../platform/durable-storage/run-store.ts";
@@ -19,16 +20,25 @@ import { saveRunEnd } from "./run-end.ts";
 import type { LiveRun } from "./live-runs.ts";
 import { findNewFallback } from "./new-fallback.ts";
 import { openLiveRun } from "./open-live-run.ts";
+import { preRunMessageIdsOf } from "./pre-run-messages.ts";
+import { withStopReason } from "./run-stop-reason.ts";
 import { FrameMapper, type StreamChunk, toLangGraphModes } from "./stream-frames.ts";
 import type { ThreadContext } from "./thread-context.ts";
 
 export type RunStart = { readonly kind: "input"; readonly input: unknown } | { readonly kind: "resume" };
 
 type RunOutcome =
-  | { readonly kind: "success" }
+  | { readonly kind: "success"; readonly values: unknown }
   | { readonly kind: "waiting"; readonly interrupts: readonly unknown[] }
   | { readonly kind: "cancelled" }
-  | { readonly kind: "failed"; readonly error: RunError };
+  | { readonly kind: "failed"; readonly error: RunError; readonly values?: unknown };
+
+/** One drive of a run: what its steps share. */
+interface Drive {
+  readonly live: LiveRun;
+  readonly built: BuiltGraph;
+  readonly before: PreRunMessageIds;
+}
 
 /** Frames older than this are stored with the next step, so that a crash loses at most so much of a slow stream. */
 const FRAME_FLUSH_AFTER_MS = 1_000;
@@ -63,9 +73,11 @@ export class RunDriver {
       // The client's first frame leaves before the graph takes the thread: building it is a turn of work.
       await scheduler.wait(0);
       const built = await this.#context.graphs.forRun(run);
-      const outcome = await this.#execute(run, { start, live, built });
-      await this.#settle(run, outcome, { built, live });
-      this.#commitEnd(run, outcome, live);
+      const drive: Drive = { live, built, before: preRunMessageIdsOf(run, built) };
+      const outcome = await this.#execute(run, start, drive);
+      await this.#settle(run, outcome, drive);
+      const notes = await withStopReason(run, built, { ...drive, ...outcome });
+      this.#commitEnd(run, { ...toEnd(outcome), ...notes }, live);
     } catch (fault) {
       this.#context.onFault(fault);
     } finally {
@@ -74,12 +86,10 @@ export class RunDriver {
     this.#context.afterRun();
   }
 
-  async #execute(
-    run: RunRecord,
-    { start, live, built }: { start: RunStart; live: LiveRun; built: BuiltGraph },
-  ): Promise<RunOutcome> {
+  async #execute(run: RunRecord, start: RunStart, drive: Drive): Promise<RunOutcome> {
     const { body } = run.command;
-    const config = runConfig(run, built);
+    const { live, built } = drive;
+    const config = driveConfig(run, drive);
     try {
       // A cancel that came before the first step: nothing runs.
       if (live.abort.signal.aborted) return { kind: "cancelled" };
@@ -99,8 +109,8 @@ export class RunDriver {
         this.#emit(live, mapper, chunk);
       }
       // The last checkpoint says that nothing follows: there is no need to load it again.
-      if (last?.next.length === 0) return await this.#endOf(run, built, last.values);
-      return await this.#outcomeOf(run, built, config);
+      if (last?.next.length === 0) return await this.#endOf(run, drive, last.values);
+      return await this.#outcomeOf(run, drive, config);
     } catch (error) {
       if (live.abort.signal.aborted) return { kind: "cancelled" };
       this.#context.onRunError(run, error);
@@ -120,27 +130,23 @@ export class RunDriver {
   }
 
   /** A stream that ended by itself ended the run, unless the graph waits for an answer. */
-  async #outcomeOf(run: RunRecord, built: BuiltGraph, config: RunnableConfig): Promise<RunOutcome> {
-    const state = await built.graph.getState(config);
+  async #outcomeOf(run: RunRecord, drive: Drive, config: RunnableConfig): Promise<RunOutcome> {
+    const state = await drive.built.graph.getState(config);
     const interrupts = state.tasks.flatMap((task) => task.interrupts);
     if (interrupts.length > 0) return { kind: "waiting", interrupts: interrupts.map(toWire) };
-    return this.#endOf(run, built, state.values);
+    return this.#endOf(run, drive, state.values);
   }
 
   /** A success, unless an answer of this run stands in for a model call that failed. */
-  async #endOf(run: RunRecord, built: BuiltGraph, values: unknown): Promise<RunOutcome> {
-    const error = await findNewFallback(run, built, values);
-    if (error === undefined) return { kind: "success" };
+  async #endOf(run: RunRecord, { before }: Drive, values: unknown): Promise<RunOutcome> {
+    const error = await findNewFallback(values, before);
+    if (error === undefined) return { kind: "success", values };
     this.#context.onModelFailure(run, error);
-    return { kind: "failed", error };
+    return { kind: "failed", error, values };
   }
 
   /** Before the end of a run that did not finish by itself: every call it left open gets a result (P5). */
-  async #settle(
-    run: RunRecord,
-    outcome: RunOutcome,
-    { built, live }: { built: BuiltGraph; live: LiveRun },
-  ): Promise<void> {
+  async #settle(run: RunRecord, outcome: RunOutcome, { built, live }: Drive): Promise<void> {
     if (run.graphId !== LEAD_GRAPH_ID || outcome.kind === "success" || outcome.kind === "waiting") return;
     this.#endTasks(run, live);
     await cancelUnanswered(this.#context, run, built);
@@ -156,11 +162,11 @@ export class RunDriver {
     }
   }
 
-  #commitEnd(run: RunRecord, outcome: RunOutcome, live: LiveRun): void {
+  #commitEnd(run: RunRecord, end: RunEnd, live: LiveRun): void {
     const stored = this.#context.runs.find(run.runId) ?? run;
     const finalCheckpointId = this.#context.headCheckpointId();
-    const ended: RunRecord = { ...stored, ...toEnd(outcome), finalCheckpointId, updatedAt: this.#context.now() };
-    if (outcome.kind === "failed") live.frames.append("error", JSON.stringify(outcome.error));
+    const ended: RunRecord = { ...stored, ...end, finalCheckpointId, updatedAt: this.#context.now() };
+    if (end.error !== null) live.frames.append("error", JSON.stringify(end.error));
     this.#context.storage.transactionSync(() => {
       live.frames.flush();
       saveRunEnd(this.#context, { ...ended, framesReserved: live.frames.reserved });
@@ -168,7 +174,16 @@ export class RunDriver {
   }
 }
 
-function toEnd(outcome: RunOutcome): Pick<RunRecord, "status" | "error" | "interrupts"> {
+/** Only the lead's hooks ask what stood before the run; a graph of the operator's is given nothing internal. */
+function driveConfig(run: RunRecord, { built, before }: Drive): RunnableConfig {
+  const config = runConfig(run, built);
+  if (run.graphId !== LEAD_GRAPH_ID) return config;
+  return { ...config, configurable: { ...config.configurable, [PRE_RUN_MESSAGE_IDS_KEY]: before } };
+}
+
+type RunEnd = Pick<RunRecord, "status" | "error" | "interrupts" | "notes">;
+
+function toEnd(outcome: RunOutcome): RunEnd {
   switch (outcome.kind) {
     case "success":
       return { status: "success", error: null, interrupts: null };

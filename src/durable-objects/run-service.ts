@@ -7,6 +7,7 @@ import { Buffer } from "node:buffer";
 import { ALLOWED_SUBAGENTS_OPTION } from "../domain/assistant/agent-snapshot.ts";
 import type { ManagedSubagent } from "../domain/delegation/managed-subagent.ts";
 import { decideStart } from "../domain/run/multitask.ts";
+import { ADJUSTED_OPTIONS_KEY } from "../domain/run/adjusted-options.ts";
 import { isTerminal } from "../domain/run/run-status.ts";
 import { err, ok } from "../domain/shared/result.ts";
 import type { Principal } from "../domain/trust/principal.ts";
@@ -230,12 +231,12 @@ export class RunService {
     const now = this.#context.now();
     // Run ids order the thread's runs by this time: it is later than the newest run's, whatever the clock did meanwhile.
     const createdAt = Math.max(now, (this.#context.runs.newest()?.createdAt ?? 0) + 1);
-    return {
+    return this.#context.graphs.withAdjustments({
       runId: this.#context.deps.newId(createdAt),
       status: "running",
       graphId: command.graph_id,
       command: {
-        ...withPolicy(command),
+        ...withPolicy(withoutServerKeys(command)),
         ...(origin === undefined ? {} : { principal: origin.principal }),
         ...(managed.length === 0 ? {} : { managed_subagents: managed }),
       },
@@ -250,8 +251,16 @@ export class RunService {
       usage: null,
       createdAt,
       updatedAt: createdAt,
-    };
+    });
   }
+}
+
+/** What the server says in a run's metadata, nobody else does. */
+function withoutServerKeys(command: RunCommand): RunCommand {
+  const { metadata } = command.body;
+  if (metadata?.[ADJUSTED_OPTIONS_KEY] === undefined) return command;
+  const { [ADJUSTED_OPTIONS_KEY]: _forged, ...kept } = metadata;
+  return { ...command, body: { ...command.body, metadata: kept } };
 }
 
 /** A run's metadata tells what it may delegate to (R9): the server's word, over whatever a client wrote there. */

@@ -1,10 +1,11 @@
 /** A run row as the API shows it. */
+import { ADJUSTED_OPTIONS_KEY } from "../domain/run/adjusted-options.ts";
 import type { RunRecord } from "../platform/durable-storage/run-store.ts";
 import type { Run } from "../protocol/runs.ts";
 
 export function toRun(run: RunRecord, threadId: string): Run {
   const { body } = run.command;
-  const { metadata, multitask_strategy, assistant_id, ...kwargs } = body;
+  const { metadata: _shown, multitask_strategy, assistant_id, ...kwargs } = body;
   return {
     run_id: run.runId,
     thread_id: threadId,
@@ -12,10 +13,17 @@ export function toRun(run: RunRecord, threadId: string): Run {
     created_at: new Date(run.createdAt).toISOString(),
     updated_at: new Date(run.updatedAt).toISOString(),
     status: run.status,
-    metadata: metadata ?? {},
+    metadata: runMetadata(run),
     multitask_strategy,
     kwargs,
     error: run.error,
+    stop_reason: run.notes?.stop_reason ?? null,
     ...(run.usage === null ? {} : { usage: [...run.usage] }),
   };
+}
+
+/** The client's metadata, and what the server has to say in it. */
+export function runMetadata({ command, notes }: RunRecord): Record<string, unknown> {
+  const adjusted = notes?.adjusted_options;
+  return { ...command.body.metadata, ...(adjusted === undefined ? {} : { [ADJUSTED_OPTIONS_KEY]: adjusted }) };
 }

@@ -31,8 +31,12 @@ export function runRecovered(run: RunRecord): RunEventDraft {
 }
 
 /** With what the run used, so that the log alone answers what a thread costs. */
-export function runEnded({ runId, status, error, usage }: RunRecord): RunEventDraft {
-  const used = usage === null || usage.length === 0 ? {} : { usage };
+export function runEnded({ runId, status, error, usage, notes }: RunRecord): RunEventDraft {
+  const reason = notes?.stop_reason;
+  const used = {
+    ...(usage === null || usage.length === 0 ? {} : { usage }),
+    ...(reason === undefined ? {} : { stop_reason: reason }),
+  };
   return error === null
     ? { run_id: runId, event_type: "run.end", category: "outputs", content: { status, ...used }, metadata: {} }
     : {

@@ -3,6 +3,7 @@
  * option is `unsupported_option`, an unknown one `invalid_request`: nothing is accepted and ignored.
  */
 import { z } from "zod";
+import { RUN_STOP_REASONS } from "../domain/run/stop-reason.ts";
 import { clientIdSchema } from "./identifiers.ts";
 import { metadataSchema } from "./threads.ts";
 
@@ -94,6 +95,8 @@ export const runSchema = z
     kwargs: z.record(z.string(), z.unknown()).optional(),
     /** Why the run is not a success. */
     error: z.object({ error: z.string(), message: z.string() }).nullish(),
+    /** The limit that held the run back, whatever its status. */
+    stop_reason: z.enum(RUN_STOP_REASONS).nullish(),
     /** Tokens by caller and model, once the run has ended. */
     usage: z.array(callerUsageSchema).optional(),
   })

@@ -63,6 +63,12 @@ export const RUN_SCHEMA: SchemaStep = {
   ],
 };
 
+/** What the server says about a run beside its status: options not used as asked, why it was held back. */
+export const RUN_NOTES_SCHEMA: SchemaStep = {
+  id: "run-notes-1",
+  statements: ["ALTER TABLE runs ADD COLUMN notes TEXT"],
+};
+
 /** Who used how many tokens: summed up in the outbox, kept with the run, under the name of the delegation's subagent. */
 export const RUN_USAGE_SCHEMA: SchemaStep = {
   id: "run-usage-1",

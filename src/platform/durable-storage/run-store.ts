@@ -8,6 +8,8 @@ import type { CallerUsage } from "../../domain/run/run-usage.ts";
 import type { ManagedSubagent } from "../../domain/delegation/managed-subagent.ts";
 import { isTerminal, type RunStatus } from "../../domain/run/run-status.ts";
 import type { Principal } from "../../domain/trust/principal.ts";
+import type { AdjustedOptions } from "../../domain/run/adjusted-options.ts";
+import type { RunStopReason } from "../../domain/run/stop-reason.ts";
 import type { RunCommand } from "../../protocol/thread-rpc.ts";
 import type { SqlExecutor } from "./metered-sql.ts";
 
@@ -25,6 +27,15 @@ export interface StoredRunCommand extends RunCommand {
   readonly principal?: Principal;
   /** The managed subagents of this run, whatever becomes of the stored ones; absent for none, and in older rows. */
   readonly managed_subagents?: readonly ManagedSubagent[];
+}
+
+/** PERSISTED: what the server says about a run beside its status. */
+export interface RunNotes {
+  readonly v: 1;
+  /** Options that are not used as the client asked. */
+  readonly adjusted_options?: AdjustedOptions;
+  /** Why the run was held back. */
+  readonly stop_reason?: RunStopReason;
 }
 
 export interface RunRecord {
@@ -47,6 +58,8 @@ export interface RunRecord {
   readonly interrupts: readonly unknown[] | null;
   /** By caller and model, once the run has ended; null before, and in older rows. */
   readonly usage: readonly CallerUsage[] | null;
+  /** Absent when there is nothing to say, and in older rows. */
+  readonly notes?: RunNotes;
   readonly createdAt: number;
   readonly updatedAt: number;
 }
@@ -65,6 +78,7 @@ interface RunRow extends Record<string, SqlStorageValue> {
   error: string | null;
   interrupts: string | null;
   usage: string | null;
+  notes: string | null;
   created_at: number;
   updated_at: number;
 }
@@ -81,11 +95,11 @@ export class RunStore {
   save(run: RunRecord): void {
     this.#sql.exec(
       `INSERT INTO runs (run_id, v, status, graph_id, command, base_checkpoint_id, final_checkpoint_id, cancel_requested, attempt, recovery,
-         frames_reserved, error, interrupts, usage, created_at, updated_at)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+         frames_reserved, error, interrupts, usage, notes, created_at, updated_at)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT (run_id) DO UPDATE SET status = excluded.status, final_checkpoint_id = excluded.final_checkpoint_id, cancel_requested = excluded.cancel_requested,
          attempt = excluded.attempt, recovery = excluded.recovery, frames_reserved = excluded.frames_reserved,
-         error = excluded.error, interrupts = excluded.interrupts, usage = excluded.usage, updated_at = excluded.updated_at`,
+         error = excluded.error, interrupts = excluded.interrupts, usage = excluded.usage, notes = excluded.notes, updated_at = excluded.updated_at`,
       run.runId,
       RUN_ROW_VERSION,
       run.status,
@@ -100,6 +114,7 @@ export class RunStore {
       run.error === null ? null : JSON.stringify(run.error),
       run.interrupts === null ? null : JSON.stringify(run.interrupts),
       run.usage === null ? null : JSON.stringify(run.usage),
+      run.notes === undefined ? null : JSON.stringify(run.notes),
       run.createdAt,
       run.updatedAt,
     );
@@ -175,6 +190,7 @@ function toRecord(row: RunRow): RunRecord {
     error: row.error === null ? null : (JSON.parse(row.error) as RunError),
     interrupts: row.interrupts === null ? null : (JSON.parse(row.interrupts) as unknown[]),
     usage: row.usage === null ? null : (JSON.parse(row.usage) as CallerUsage[]),
+    ...(row.notes === null ? {} : { notes: JSON.parse(row.notes) as RunNotes }),
     createdAt: row.created_at,
     updatedAt: row.updated_at,
   };
