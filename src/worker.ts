@@ -33,11 +33,11 @@ import { defaultAssistantId, newUuidV7 } from "./platform/identifiers.ts";
 import { DurableThreadDirectory } from "./platform/thread-directory.ts";
 import { LEAD_GRAPH_ID } from "./protocol/identifiers.ts";
 import { THREAD_RPC_VERSION } from "./protocol/thread-rpc.ts";
-import { agentItemRunner } from "./queue-consumers/agent-item-runner.ts";
+import { agentItemRunner } from "./agent/batches/agent-item-runner.ts";
 import { type BatchConsumerDeps, consumeBatchWakes } from "./queue-consumers/batch-items.ts";
 import { type BatchSweepDeps, sweepBatches } from "./queue-consumers/batch-sweep.ts";
 import { consumeDeadLetters } from "./queue-consumers/dead-letters.ts";
-import type { GrantReturn } from "./queue-consumers/item-runner.ts";
+import type { GrantReturn } from "./agent/batches/item-runner.ts";
 
 // A bad configuration stops the upload or the start, not the first request.
 assertToolNames(parseDeputyConfig(configuration).tools, workspaceTools());
@@ -166,6 +166,7 @@ function consumerDeps(env: Env): BatchConsumerDeps {
       newId: newUuidV7,
       llmCall: config.llm_call,
       circuits: itemCircuits,
+      subagentsConfig: config.subagents,
       policy: configuredPolicy(config.tools),
     }),
     timers: systemTimers,

@@ -10,9 +10,9 @@
 import type { BatchWorkRows } from "../domain/batch/batch-repository.ts";
 import type { BatchFile, Wake } from "../domain/batch/batch.ts";
 import { parseBatchWake } from "../protocol/queue-messages.ts";
-import { ItemGroup, type ItemGroupPorts } from "./item-group.ts";
-import type { GrantReturn } from "./item-runner.ts";
-import { LeaseKeeper } from "./lease-keeper.ts";
+import { ItemGroup, type ItemGroupPorts } from "../agent/batches/item-group.ts";
+import type { GrantReturn } from "../agent/batches/item-runner.ts";
+import { LeaseKeeper } from "../agent/batches/lease-keeper.ts";
 
 export interface BatchConsumerDeps extends ItemGroupPorts {
   readonly rows: BatchWorkRows;

@@ -3,7 +3,7 @@
  * acknowledged, and its grant goes back to the thread at once instead of at its expiry.
  */
 import { parseBatchWake } from "../protocol/queue-messages.ts";
-import type { GrantReturn } from "./item-runner.ts";
+import type { GrantReturn } from "../agent/batches/item-runner.ts";
 
 export interface DeadLetterDeps {
   readonly grants: GrantReturn;

@@ -15,7 +15,7 @@ import { DurableBatchWindowStore } from "../../src/platform/durable-storage/batc
 import { DurableGrantStore } from "../../src/platform/durable-storage/grant-store.ts";
 import { ensureSchema } from "../../src/platform/durable-storage/object-schema.ts";
 import { consumeBatchWakes, type BatchConsumerDeps } from "../../src/queue-consumers/batch-items.ts";
-import type { BatchItemRunner, RunnableItem } from "../../src/queue-consumers/item-runner.ts";
+import type { BatchItemRunner, RunnableItem } from "../../src/agent/batches/item-runner.ts";
 import { LEASE_MS, NOW } from "./batches.ts";
 import { ManualTimers } from "./manual-timers.ts";
 

@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import type { BatchItemOutcome } from "../../../src/domain/batch/item-settlement.ts";
 import type { D1BatchRepository } from "../../../src/platform/d1/batch-repository.ts";
 import { consumeDeadLetters } from "../../../src/queue-consumers/dead-letters.ts";
-import { SETTLE_LINGER_MS, STOP_GRACE_MS } from "../../../src/queue-consumers/item-group.ts";
+import { SETTLE_LINGER_MS, STOP_GRACE_MS } from "../../../src/agent/batches/item-group.ts";
 import { BatchThread, done, OWNER, toMessageBody } from "../../support/batch-thread.ts";
 import { LEASE_MS, NOW, storedItems, sums, wake } from "../../support/batches.ts";
 import { inFreshObject } from "../../support/object-storage.ts";

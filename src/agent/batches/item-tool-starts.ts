@@ -5,8 +5,8 @@
  * equal calls it is, so a redo that does the same thing sends the same key, and one that does another thing does not. An
  * `ask` call of a later attempt may have been made by an earlier one, and nobody can be asked: the item fails.
  */
-import { sha256 } from "../agent/sha256.ts";
-import type { KnownStarts, StartingCall, ToolStarts } from "../agent/tools/tool-starts.ts";
+import { sha256 } from "../sha256.ts";
+import type { KnownStarts, StartingCall, ToolStarts } from "../tools/tool-starts.ts";
 import type { RunnableItem } from "./item-runner.ts";
 
 export class ItemToolStarts implements ToolStarts {

@@ -1,7 +1,7 @@
 /** What a consumer needs from outside: something that runs an item, and the way back to the thread. Shapes only. */
-import type { BatchFile } from "../domain/batch/batch.ts";
-import type { Role } from "../domain/trust/principal.ts";
-import type { BatchItemOutcome } from "../domain/batch/item-settlement.ts";
+import type { BatchFile } from "../../domain/batch/batch.ts";
+import type { Role } from "../../domain/trust/principal.ts";
+import type { BatchItemOutcome } from "../../domain/batch/item-settlement.ts";
 
 export interface RunnableItem {
   readonly batchId: string;

@@ -3,11 +3,11 @@
  * Finished items are settled together: the first one waits a moment for others, so instant items cost one settle.
  * Ends when every item has stopped and everything that may still be written was.
  */
-import type { Timers } from "../agent/subagents/timers.ts";
-import type { BatchWorkRows } from "../domain/batch/batch-repository.ts";
-import type { BatchFacts, BatchFile, ClaimedItem, LeaseRef, Wake } from "../domain/batch/batch.ts";
-import { decideSettlement, type BatchItemOutcome, type ItemSettlement } from "../domain/batch/item-settlement.ts";
-import { itemPrompt } from "../domain/batch/item-text.ts";
+import type { Timers } from "../subagents/timers.ts";
+import type { BatchWorkRows } from "../../domain/batch/batch-repository.ts";
+import type { BatchFacts, BatchFile, ClaimedItem, LeaseRef, Wake } from "../../domain/batch/batch.ts";
+import { decideSettlement, type BatchItemOutcome, type ItemSettlement } from "../../domain/batch/item-settlement.ts";
+import { itemPrompt } from "../../domain/batch/item-text.ts";
 import type { BatchItemRunner } from "./item-runner.ts";
 
 /** How long a finished item waits for others: short beside a model's answer, long beside an instant item. */

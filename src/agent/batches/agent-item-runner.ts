@@ -3,18 +3,20 @@
  * no checkpointer, because the unit of redo is the item. Owns the translation of a child's end into an item's outcome.
  */
 import { Buffer } from "node:buffer";
-import { childHooks } from "../agent/hooks/chains.ts";
-import type { CircuitBreakers } from "../agent/models/circuit-breakers.ts";
-import type { ModelCatalog } from "../agent/models/model.ts";
-import { type BatchChildOutcome, runBatchChild } from "../agent/subagents/batch-child.ts";
-import type { SubagentDefinition } from "../agent/subagents/subagent-definition.ts";
-import type { SubagentService } from "../agent/subagents/subagent-service.ts";
-import { OUTPUTS_DIRECTORY, ScratchWorkspace } from "../agent/tools/scratch-workspace.ts";
-import { ToolAuthorization, type ToolPolicy } from "../agent/tools/authorization.ts";
-import type { Tool } from "../agent/tools/tool.ts";
-import type { ItemOutputs } from "../domain/batch/batch.ts";
-import type { BatchItemOutcome } from "../domain/batch/item-settlement.ts";
-import type { RetrySettings } from "../domain/model-errors/retry-policy.ts";
+import { childHooks } from "../hooks/chains.ts";
+import type { CircuitBreakers } from "../models/circuit-breakers.ts";
+import type { ModelCatalog } from "../models/model.ts";
+import { type BatchChildOutcome, runBatchChild } from "../subagents/batch-child.ts";
+import { withOperatorSecrets } from "../subagents/operator-secrets.ts";
+import type { SubagentDefinition } from "../subagents/subagent-definition.ts";
+import type { SubagentService } from "../subagents/subagent-service.ts";
+import { OUTPUTS_DIRECTORY, ScratchWorkspace } from "../tools/scratch-workspace.ts";
+import { ToolAuthorization, type ToolPolicy } from "../tools/authorization.ts";
+import type { Tool } from "../tools/tool.ts";
+import type { DeputyConfig } from "../../config.ts";
+import type { ItemOutputs } from "../../domain/batch/batch.ts";
+import type { BatchItemOutcome } from "../../domain/batch/item-settlement.ts";
+import type { RetrySettings } from "../../domain/model-errors/retry-policy.ts";
 import { ItemToolStarts } from "./item-tool-starts.ts";
 import type { BatchItemRunner, ItemSetting, RunnableItem } from "./item-runner.ts";
 
@@ -29,6 +31,8 @@ export interface AgentItemRunnerParts {
   /** The isolate's: items of many threads see the same provider failing. */
   readonly circuits: CircuitBreakers;
   readonly policy: ToolPolicy;
+  /** Of the configuration: where a configured agent's secrets are. */
+  readonly subagentsConfig: DeputyConfig["subagents"];
 }
 
 export function agentItemRunner(parts: AgentItemRunnerParts): BatchItemRunner {
@@ -45,11 +49,17 @@ async function runItem(
   await authorization.prepare(parts.tools.map(({ name }) => name));
   const tools = parts.tools.filter(({ name }) => authorization.permits(name));
   const scratch = new ScratchWorkspace({ files: setting.files, now });
-  const services = { workspace: scratch, toolAttempt: () => item.attempt, toolStarts: new ItemToolStarts(item), newId, now };
+  const services = {
+    workspace: scratch,
+    toolAttempt: () => item.attempt,
+    toolStarts: new ItemToolStarts(item),
+    newId,
+    now,
+  };
   const taskId = `${item.batchId}:${item.ordinal}`;
   const ended = await runBatchChild({
     taskId,
-    definition: setting.definition as SubagentDefinition,
+    definition: withOperatorSecrets(setting.definition as SubagentDefinition, parts.subagentsConfig),
     prompt: item.prompt,
     models,
     tools,

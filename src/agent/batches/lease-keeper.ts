@@ -3,9 +3,9 @@
  * Owns the lease's clock. Aborts `signal` with why: `cancelled` when a heartbeat tells so (B4), `lost` when the lease was
  * taken away or could not be renewed before it ran out (B1: nothing runs past its lease, whatever D1 answers).
  */
-import type { Timers } from "../agent/subagents/timers.ts";
-import type { BatchWorkRows, Heartbeat } from "../domain/batch/batch-repository.ts";
-import type { LeaseRef } from "../domain/batch/batch.ts";
+import type { Timers } from "../subagents/timers.ts";
+import type { BatchWorkRows, Heartbeat } from "../../domain/batch/batch-repository.ts";
+import type { LeaseRef } from "../../domain/batch/batch.ts";
 
 export type LeaseEnd = "cancelled" | "lost";
 
