@@ -6,15 +6,16 @@
 import { BaseMessage, isToolMessage, type ToolMessage } from "@langchain/core/messages";
 import { usageOfAnswer } from "../agent/models/answer-usage.ts";
 import { toDelegationKwargs } from "../domain/delegation/delegation-result.ts";
-import { type SubagentEnd, toSubagentEnd, toSubagentStep } from "../domain/delegation/subagent-steps.ts";
+import { type SubagentEnd, toSubagentEnd } from "../domain/delegation/subagent-steps.ts";
 import { type CallerUsage, LEAD_CALLER, subagentCaller } from "../domain/run/run-usage.ts";
-import { isStep, toStepMessage } from "../agent/subagents/step-capture.ts";
+import { isStep } from "../agent/subagents/step-capture.ts";
 import type { WorkspaceStaging } from "../agent/tools/workspace.ts";
 import type { CheckpointCommit, CommitHook, WritesCommit } from "../platform/durable-storage/commit-hook.ts";
 import type { DelegationRecord, DelegationStore } from "../platform/durable-storage/delegation-store.ts";
 import type { ToolStartStore } from "../platform/durable-storage/tool-start-store.ts";
 import type { EventOutbox } from "../platform/durable-storage/event-outbox.ts";
 import type { RunEventDraft } from "../protocol/run-events.ts";
+import { type Report, stepEvent } from "./step-event.ts";
 import { messageEvent } from "./thread-log.ts";
 
 /** LangGraph's pseudo node that writes a run's input; those messages were told when the run was accepted. */
@@ -35,7 +36,7 @@ export interface CommitEventsPorts {
   readonly onRootCheckpoint: (checkpointId: string) => void;
   readonly now: () => number;
   /** Is told of a step that no event can be made of: the log then lacks it (R117). */
-  readonly report: (what: string, details: Readonly<Record<string, unknown>>) => void;
+  readonly report: Report;
 }
 
 export class CommitEvents implements CommitHook {
@@ -78,24 +79,9 @@ export class CommitEvents implements CommitHook {
     if (delegation === undefined) return { drafts: [], usage: [] };
     const captured = messages.filter(isStep);
     const ended = captured.filter(isToolMessage).flatMap((message) => this.#endDelegation(delegation.runId, message));
-    const steps = captured.flatMap((message, index) => this.#stepDraft(delegation, delegation.steps + index, message));
+    const steps = captured.flatMap((message, index) => stepEvent(delegation, message, index, this.#ports.report));
     this.#ports.delegations.save({ ...delegation, steps: delegation.steps + captured.length });
     return { drafts: [...ended, ...steps], usage: usageOf(subagentCaller(delegation.subagentType), messages) };
-  }
-
-  #stepDraft({ taskId, runId }: DelegationRecord, index: number, message: BaseMessage): RunEventDraft[] {
-    const step = toSubagentStep(taskId, index, toStepMessage(message));
-    if (!step.ok) {
-      this.#ports.report("subagent step refused", {
-        ...step.error,
-        run_id: runId,
-        task_id: taskId,
-        message_index: index,
-      });
-      return [];
-    }
-    const metadata = { task_id: taskId, message_index: index };
-    return [{ run_id: runId, event_type: "subagent.step", category: "subagent", content: step.value, metadata }];
   }
 
   #endDelegation(runId: string, message: ToolMessage): RunEventDraft[] {

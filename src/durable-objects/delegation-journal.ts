@@ -1,12 +1,18 @@
 /**
  * The delegation journal over the object's storage: `subagent.start` and the child's namespace, written in one
- * transaction and once per task id, also when recovery starts the `task` call again.
+ * transaction and once per task id, also when recovery starts the `task` call again; and the steps of a child that has no
+ * checkpoints here, each with its number.
  */
+import type { BaseMessage } from "@langchain/core/messages";
+import { usageOfAnswer } from "../agent/models/answer-usage.ts";
+import { isStep } from "../agent/subagents/step-capture.ts";
 import type { DelegationJournal, DelegationStart } from "../agent/subagents/delegation-journal.ts";
 import { invariant } from "../domain/shared/assert.ts";
 import { toSubagentStart } from "../domain/delegation/subagent-steps.ts";
+import { subagentCaller } from "../domain/run/run-usage.ts";
 import type { DelegationStore } from "../platform/durable-storage/delegation-store.ts";
 import type { EventOutbox } from "../platform/durable-storage/event-outbox.ts";
+import { type Report, stepEvent } from "./step-event.ts";
 
 export interface ThreadJournalPorts {
   readonly storage: DurableObjectStorage;
@@ -14,6 +20,7 @@ export interface ThreadJournalPorts {
   readonly outbox: EventOutbox;
   readonly currentRunId: () => string | undefined;
   readonly now: () => number;
+  readonly report: Report;
 }
 
 export class ThreadDelegationJournal implements DelegationJournal {
@@ -38,6 +45,22 @@ export class ThreadDelegationJournal implements DelegationJournal {
       );
     });
     return "recorded";
+  }
+
+  stepped(taskId: string, message: BaseMessage): void {
+    const { storage, delegations, outbox, report } = this.#ports;
+    const delegation = delegations.find(taskId);
+    // Its result has committed, or its run has ended: the log has its end.
+    if (delegation === undefined || !isStep(message)) return;
+    storage.transactionSync(() => {
+      const { runId, subagentType, steps } = delegation;
+      delegations.save({ ...delegation, steps: steps + 1 });
+      const used = usageOfAnswer(subagentCaller(subagentType), message);
+      outbox.append(stepEvent(delegation, message, 0, report), {
+        now: this.#ports.now(),
+        used: { runId, usage: used === undefined ? [] : [used] },
+      });
+    });
   }
 
   isCancelled(taskId: string): boolean {

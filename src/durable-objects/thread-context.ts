@@ -115,6 +115,7 @@ export class ThreadContext {
       outbox: this.outbox,
       currentRunId: () => this.live.writingRunId(),
       now: deps.now,
+      report: deps.report,
     });
     this.circuits = new CircuitBreakers(deps.config.llm_call.circuit, deps.now);
     this.graphs = new ThreadGraphs({

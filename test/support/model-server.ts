@@ -22,15 +22,28 @@ export interface ModelServer {
   close(): Promise<void>;
 }
 
+export interface ModelServerOptions {
+  readonly port?: number;
+  /** Holds an answer's headers back until it resolves. */
+  readonly beforeHeaders?: (request: WireRequest) => Promise<void> | undefined;
+}
+
 interface Served {
+  readonly beforeHeaders: ModelServerOptions["beforeHeaders"];
   readonly requests: WireRequest[];
   readonly violations: string[];
   readonly attempts: AttemptCounter;
   aborted: number;
 }
 
-export async function startModelServer(options: { readonly port?: number } = {}): Promise<ModelServer> {
-  const served: Served = { requests: [], violations: [], attempts: new AttemptCounter(), aborted: 0 };
+export async function startModelServer(options: ModelServerOptions = {}): Promise<ModelServer> {
+  const served: Served = {
+    beforeHeaders: options.beforeHeaders,
+    requests: [],
+    violations: [],
+    attempts: new AttemptCounter(),
+    aborted: 0,
+  };
   const server = createServer((request, response) => {
     serve(served, request, response).catch((error: unknown) => response.destroy(error as Error));
   });
@@ -75,6 +88,7 @@ async function answer(
   response: ServerResponse,
   spoken: { body: WireRequest; answer: ScriptedAnswer },
 ): Promise<void> {
+  await served.beforeHeaders?.(spoken.body);
   const asked = spoken.answer.failure;
   const failure = asked && served.attempts.next(spoken.answer.turnKey) <= asked.times ? asked : undefined;
   if (failure?.kind === "status") {

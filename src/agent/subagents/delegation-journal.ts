@@ -2,6 +2,8 @@
  * What the executor tells the thread about its delegations, durably (contracts, "Delegation").
  * The thread object implements it over its own storage; a process without one uses `memoryJournal`.
  */
+import type { BaseMessage } from "@langchain/core/messages";
+
 export interface DelegationStart {
   /** The tool-call id. */
   readonly taskId: string;
@@ -18,6 +20,11 @@ export interface DelegationJournal {
    * recovery: "recorded" the first time, "already_recorded" after that.
    */
   started(start: DelegationStart): "recorded" | "already_recorded" | Promise<"recorded" | "already_recorded">;
+  /**
+   * A step of a child whose steps nobody else stores: one that keeps no checkpoints with its parent. In the order they
+   * came; not called for a child of a graph here, whose steps are told by its commits.
+   */
+  stepped?(taskId: string, message: BaseMessage): void;
   /** True once this delegation was cancelled by request, also when the request came before a crash. */
   isCancelled(taskId: string): boolean | Promise<boolean>;
   /**

@@ -123,6 +123,7 @@ export class SubagentExecutor {
       index += 1;
       execution.tokens.record(message);
       if (origin === "restored") return;
+      if (this.#startsOnce(delegation)) this.#ports.journal.stepped?.(taskId, message);
       emit({
         type: "task_running",
         task_id: taskId,

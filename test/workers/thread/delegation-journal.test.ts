@@ -1,8 +1,11 @@
+import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { describe, expect, it } from "vitest";
+import { STEP_CHARS_MAX } from "../../../src/domain/delegation/subagent-steps.ts";
 import { ThreadDelegationJournal } from "../../../src/durable-objects/delegation-journal.ts";
 import { DelegationStore } from "../../../src/platform/durable-storage/delegation-store.ts";
 import { EventOutbox } from "../../../src/platform/durable-storage/event-outbox.ts";
 import { ensureSchema } from "../../../src/platform/durable-storage/object-schema.ts";
+import { withUsage } from "../../support/reply-model.ts";
 import { inFreshObject } from "../../support/object-storage.ts";
 
 const START = {
@@ -21,7 +24,7 @@ function withJournal(
     ensureSchema(storage);
     const delegations = new DelegationStore(storage.sql);
     const outbox = new EventOutbox(storage.sql);
-    const ports = { storage, delegations, outbox, currentRunId: () => runId, now: () => 0 };
+    const ports = { storage, delegations, outbox, currentRunId: () => runId, now: () => 0, report: () => undefined };
     use({ journal: new ThreadDelegationJournal(ports), delegations, outbox });
   });
 }
@@ -30,9 +33,43 @@ describe("the delegation journal", () => {
   it("records a start once per task id: the mark and its subagent.start", async () => {
     await withJournal("run", ({ journal, delegations, outbox }) => {
       expect([journal.started(START), journal.started(START)]).toEqual(["recorded", "already_recorded"]);
-      const mark = { taskId: "task", runId: "run", checkpointNs: "tools:a", steps: 0, cancelled: false };
+      const mark = {
+        taskId: "task",
+        runId: "run",
+        subagentType: "general-purpose",
+        checkpointNs: "tools:a",
+        steps: 0,
+        cancelled: false,
+      };
       expect(delegations.ofRun("run")).toEqual([mark]);
       expect(outbox.pending()!.events.map(({ event_type: type }) => type)).toEqual(["subagent.start"]);
+    });
+  });
+
+  it("R116 R66 numbers the steps of a child of another process and stores each at once, with what its answers used", async () => {
+    await withJournal("run", ({ journal, delegations, outbox }) => {
+      journal.started(START);
+      const said = new AIMessage({ id: "m1", content: "😀".repeat(STEP_CHARS_MAX + 1) });
+      journal.stepped("task", withUsage(said, { input: 5, output: 2 }));
+      journal.stepped("task", new HumanMessage("no step"));
+      journal.stepped("task", new ToolMessage({ id: "m2", tool_call_id: "c", name: "look", content: "seen" }));
+      journal.stepped("unknown", new AIMessage({ id: "m3", content: "nobody's" }));
+      const [, ...steps] = outbox.pending()!.events;
+      expect(steps.map(({ event_type, metadata, content }) => [event_type, metadata, content])).toEqual([
+        [
+          "subagent.step",
+          { task_id: "task", message_index: 0 },
+          expect.objectContaining({ kind: "ai", text: "😀".repeat(STEP_CHARS_MAX), truncated: true }),
+        ],
+        [
+          "subagent.step",
+          { task_id: "task", message_index: 1 },
+          expect.objectContaining({ kind: "tool", text: "seen", tool_name: "look" }),
+        ],
+      ]);
+      expect(delegations.find("task")).toMatchObject({ steps: 2 });
+      const reported = { answers: 1, input_tokens: 5, output_tokens: 2, total_tokens: 7 };
+      expect(outbox.usageOf("run")).toEqual([{ caller: "subagent:general-purpose", model_name: null, reported }]);
     });
   });
 
