@@ -18,6 +18,15 @@ const PRUNING_ROWS_MAX = 7;
 const RUNS_KEPT = 2;
 const PRUNED_RUNS = 4;
 
+/** Acceptance and its event, the child's three checkpoints with their writes and their deletion, the events of its end. */
+const DELEGATION_OBJECT_ROWS_MAX = 17;
+/** The events of start, step and end. */
+const DELEGATION_D1_ROWS_MAX = 4;
+
+const CALLING_PROMPT = `Call once.
+@ call ls {"path": "."}
+@ say {{result:1}}`;
+
 const DELEGATING_PROMPT = `Delegate once.
 @ delegate general-purpose :: Count :: <<'CHILD'
 Count to three.
@@ -52,7 +61,18 @@ test("pruning", async ({ task }) => {
 test("delegation", async ({ task }) => {
   const thread = await BenchThread.create();
   await thread.bill(ONE_TURN_PROMPT);
-  report(task, billRows("run with one delegation", await thread.bill(DELEGATING_PROMPT), {}));
+  const delegating = await thread.bill(DELEGATING_PROMPT);
+  const calling = await thread.bill(CALLING_PROMPT);
+  const own = { object: delegating.objectRows - calling.objectRows, d1: delegating.d1Rows - calling.d1Rows };
+  report(task, [
+    ...billRows("run with one delegation", delegating, {}),
+    countRow(
+      "delegation to a child of one turn, over a tool call: object rows",
+      own.object,
+      DELEGATION_OBJECT_ROWS_MAX,
+    ),
+    countRow("delegation to a child of one turn, over a tool call: D1 rows", own.d1, DELEGATION_D1_ROWS_MAX),
+  ]);
 });
 
 function billRows(name: string, bill: RunBill, bounds: { object?: number; d1?: number }): BenchRow[] {

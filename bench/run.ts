@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type BenchPart, type BenchRow, isPastBound } from "./bench-row.ts";
 import { bundleBench } from "./bundle.ts";
+import { delegationsBench } from "./delegations.ts";
 import { httpRunsBench } from "./http-runs.ts";
 import { messageWritesBench } from "./message-writes.ts";
 import { runInWorkerd } from "./workerd-part.ts";
@@ -17,6 +18,7 @@ const RESULTS = join(import.meta.dirname, "results.json");
 const PARTS: readonly BenchPart[] = [
   { name: "run-rows", run: () => runInWorkerd("bench/run-rows.bench.ts") },
   { name: "batches", run: () => runInWorkerd("bench/batches.bench.ts") },
+  { name: "delegations", run: delegationsBench },
   { name: "http", run: httpRunsBench },
   { name: "bundle", run: bundleBench },
   { name: "messages", run: messageWritesBench },

@@ -35,6 +35,8 @@ export interface DevServerOptions {
   readonly stateDir?: string;
   /** Replaces the caller's environment for `PASSED`. */
   readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Where wrangler's inspector listens; any free port for 0, which is the default. */
+  readonly inspectorPort?: number;
   /** Every line wrangler prints. */
   readonly onLine?: (line: string) => void;
 }
@@ -68,7 +70,8 @@ export async function startDevServer(options: DevServerOptions = {}): Promise<De
   const migrated = spawnWrangler(["d1", "migrations", "apply", "DB", "--local", "--persist-to", stateDir], onLine);
   if ((await exitOf(migrated)) !== 0) throw new Error(`migrations failed:\n${lines.join("\n")}`);
   const variables = writeVariables(stateDir, port, env);
-  const args = ["dev", "--local", "--ip", "127.0.0.1", "--port", String(port), "--inspector-port", "0"];
+  const ports = ["--port", String(port), "--inspector-port", String(options.inspectorPort ?? 0)];
+  const args = ["dev", "--local", "--ip", "127.0.0.1", ...ports];
   const child = spawnWrangler(
     [...args, "--persist-to", stateDir, "--env-file", variables, "--show-interactive-dev-session=false"],
     onLine,
