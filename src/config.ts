@@ -305,7 +305,13 @@ export function parseDeputyConfig(input: unknown): DeputyConfig {
   const lines = parsed.error.issues.map((issue) => {
     const path = issue.path.map(String);
     const value = path.reduce<unknown>((at, key) => (at as Record<string, unknown> | undefined)?.[key], input);
-    return `${path.join(".") || "(root)"}: ${issue.message} (got ${JSON.stringify(value)?.slice(0, 200) ?? "nothing"})`;
+    return `${path.join(".") || "(root)"}: ${issue.message} (got ${path.includes("headers") ? "a secret" : showValue(value)})`;
   });
   throw new ConfigError(`deputy.config.ts is invalid:\n  ${lines.join("\n  ")}`);
+}
+
+/** Headers are secrets, and an error goes to the log. */
+function showValue(value: unknown): string {
+  const json = JSON.stringify(value, (key, inner: unknown) => (key === "headers" ? "secrets" : inner));
+  return json?.slice(0, 200) ?? "nothing";
 }

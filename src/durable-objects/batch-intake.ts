@@ -22,7 +22,11 @@ export interface ResolvedSubagent {
   /** Stored with the batch as it is now; must survive JSON. */
   readonly definition: unknown;
   readonly timeoutSeconds: number;
+  /** What an attempt does, it does outside: an item of it is not attempted again. */
+  readonly startsOnce?: boolean;
 }
+
+const ONE_ATTEMPT = { defaultAttempts: 1, maxAttempts: 1 };
 
 export interface BatchIntakePorts {
   readonly owner: string;
@@ -104,7 +108,9 @@ export class BatchIntake {
     if (!enabled) return err({ reason: "batches_disabled", message: "batches are disabled in this deployment" });
     const subagent = await this.#ports.resolveSubagent(draft.subagentType);
     if (!subagent.ok) return err({ reason: "unknown_subagent_type", message: subagent.error });
-    const plan = validateBatch(draft, this.#ports.limits, subagent.value.timeoutSeconds);
+    const { timeoutSeconds, startsOnce } = subagent.value;
+    const limits = startsOnce ? { ...this.#ports.limits, ...ONE_ATTEMPT } : this.#ports.limits;
+    const plan = validateBatch(draft, limits, timeoutSeconds);
     if (!plan.ok) return plan;
     const files = this.#files(plan.value.files);
     if (!files.ok) return files;

@@ -2,6 +2,7 @@
  * The batches of a thread at the object's edge: the pump with its ports filled, the API's shapes, and the service behind
  * the model's batch tools. Owns wiring and translation; the pump owns batches.
  */
+import { withoutOperatorSecrets } from "../agent/subagents/operator-secrets.ts";
 import { SubagentRegistry } from "../agent/subagents/registry.ts";
 import type { BatchService } from "../agent/tools/batch-tools.ts";
 import { workspaceRefusalMessage } from "../agent/tools/workspace-refusal-message.ts";
@@ -141,7 +142,10 @@ export class ThreadBatches implements AlarmSource {
         ? new SubagentRegistry(subagents, null, await this.#context.managed.current())
         : operators;
     const definition = registry.find(type);
-    if (definition !== undefined) return ok({ definition, timeoutSeconds: definition.timeoutSeconds });
+    if (definition !== undefined) {
+      const { timeoutSeconds, acp } = definition;
+      return ok({ definition: withoutOperatorSecrets(definition), timeoutSeconds, startsOnce: acp !== undefined });
+    }
     return err(`subagent_type '${type}' is unknown; available: ${registry.names().join(", ")}`);
   }
 

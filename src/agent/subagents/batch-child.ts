@@ -49,7 +49,7 @@ export interface BatchChildOutcome {
 export async function runBatchChild(child: BatchChild): Promise<BatchChildOutcome> {
   const { definition, signal } = child;
   const agent = toChildAgent(child);
-  if (agent === undefined) return failedOutcome(`there is no model '${definition.model}'`);
+  if (typeof agent === "string") return failedOutcome(agent);
   const execution = new DelegationExecution({
     agentName: definition.name,
     model: agent.model,
@@ -71,11 +71,11 @@ export async function runBatchChild(child: BatchChild): Promise<BatchChildOutcom
 /** Nobody can resume an item (contracts, "Delegation"). */
 const INTERRUPTED = "The item asked for human input, which a batch item cannot get";
 
-/** `undefined` when its model is unknown. */
-function toChildAgent({ definition, models, hooks, tools }: BatchChild): ChildAgent | undefined {
-  if (definition.acp !== undefined) return remoteChild(definition);
+/** Or why there is none. */
+function toChildAgent({ definition, models, hooks, tools }: BatchChild): ChildAgent | string {
+  if (definition.acp !== undefined) return toRemoteChild(definition);
   const model = models.find(definition.model);
-  if (model === undefined) return undefined;
+  if (model === undefined) return `there is no model '${definition.model}'`;
   const own = filterTools(tools, { deny: DELEGATION_TOOL_NAMES });
   return {
     name: definition.name,
@@ -84,6 +84,14 @@ function toChildAgent({ definition, models, hooks, tools }: BatchChild): ChildAg
     tools: selectChildTools(own, definition),
     maxTurns: definition.maxTurns,
   };
+}
+
+function toRemoteChild(definition: SubagentDefinition): ChildAgent | string {
+  try {
+    return remoteChild(definition);
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
 }
 
 function startChild(child: BatchChild, agent: ChildAgent, execution: DelegationExecution) {

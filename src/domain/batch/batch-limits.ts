@@ -33,4 +33,6 @@ export interface BatchLimits {
   readonly maxRunningItems: number;
   /** Where the request names none. */
   readonly defaultAttempts: number;
+  /** Below `ITEM_ATTEMPTS_MAX` where an attempt may not be repeated. */
+  readonly maxAttempts?: number;
 }

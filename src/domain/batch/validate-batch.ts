@@ -110,7 +110,7 @@ function resolveWindows(
   const violation =
     rangeViolation("max_live_items", draft.maxLiveItems, limits.maxLiveItems) ??
     rangeViolation("max_running_items", draft.maxRunningItems, limits.maxRunningItems) ??
-    rangeViolation("max_attempts", draft.maxAttempts, ITEM_ATTEMPTS_MAX) ??
+    rangeViolation("max_attempts", draft.maxAttempts, limits.maxAttempts ?? ITEM_ATTEMPTS_MAX) ??
     rangeViolation("timeout_seconds", draft.timeoutSeconds, timeoutMax);
   if (violation !== undefined) return err(violation);
   const { maxLiveItems: live, maxRunningItems: running } = draft;

@@ -42,6 +42,17 @@ describe("validateBatch", () => {
     expect(validate({ maxRunningItems: 64 })).toMatchObject({ ok: true, value: { maxRunningItems: 64 } });
   });
 
+  it("R158 an item whose attempt may not be repeated has one, and a request for more is refused", () => {
+    const once = { ...LIMITS, defaultAttempts: 1, maxAttempts: 1 };
+    expect(validateBatch(draft(), once, 60)).toMatchObject({ ok: true, value: { maxAttempts: 1 } });
+    expect(validateBatch(draft({ maxAttempts: 1 }), once, 60)).toMatchObject({ ok: true });
+    const refused = validateBatch(draft({ maxAttempts: 2 }), once, 60);
+    expect(refused).toMatchObject({
+      ok: false,
+      error: { field: "max_attempts", message: "max_attempts is 2, the range is 1 to 1" },
+    });
+  });
+
   const long = (length: number) => "x".repeat(length);
   const violations: [string, Partial<BatchDraft>, string, RegExp][] = [
     ["no items", { items: [] }, "items", /at least 1/],
