@@ -4,8 +4,8 @@
  * Pure. `assertModelRequest` holds for what comes in; what goes out are LangChain messages of Anthropic's own blocks, which
  * the adapter sends as they are.
  */
-import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
-import { type AnthropicBlock, toAnthropicBlocks } from "./anthropic-blocks.ts";
+import { AIMessage, type BaseMessage, HumanMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";
+import { type AnthropicBlock, toAnthropicBlocks, toTextBlocks } from "./anthropic-blocks.ts";
 import { readThinking } from "./stored-thinking.ts";
 
 /** `on`: asked for. `off`: told not to. `unsaid`: nothing is said to a model that thinks always. */
@@ -32,7 +32,7 @@ export function toAnthropicConversation(
   messages: readonly BaseMessage[],
   { model, thinking }: { readonly model: string; readonly thinking: ThinkingMode },
 ): AnthropicConversation {
-  const system = messages.filter((message) => message.getType() === "system");
+  const system = messages.filter((message) => message.getType() === "system").flatMap(toSystem);
   const turns = toTurns(messages.filter((message) => message.getType() !== "system"));
   const mode = thinking === "on" && !mayThink(turns, model) ? "off" : thinking;
   const ids = new WireIds();
@@ -44,6 +44,12 @@ export function toAnthropicConversation(
   if (turns.at(-1)?.role === "assistant") converted.push(new HumanMessage(GO_ON_TEXT));
   const calledTools = new Set(messages.flatMap((message) => callsOf(message).map((call) => call.name)));
   return { messages: [...system, ...converted], thinking: mode, calledTools: [...calledTools] };
+}
+
+function toSystem({ content }: BaseMessage): readonly SystemMessage[] {
+  if (typeof content === "string") return [new SystemMessage(content)];
+  const blocks = toTextBlocks(content);
+  return blocks.length === 0 ? [] : [new SystemMessage({ content: blocks as never })];
 }
 
 function toTurns(messages: readonly BaseMessage[]): readonly Turn[] {
@@ -77,7 +83,7 @@ function userBlocks({ messages }: Turn, ids: WireIds): readonly AnthropicBlock[]
 function assistantBlocks({ messages }: Turn, ids: WireIds, model: string | undefined): readonly AnthropicBlock[] {
   return messages.flatMap((message, index) => [
     ...(index === 0 && model !== undefined ? readThinking(message, model) : []),
-    ...toAnthropicBlocks(message.content),
+    ...toTextBlocks(message.content),
     ...callsOf(message).map(({ id, name, args }) => ({ type: "tool_use", id: ids.of(id), name, input: args })),
   ]);
 }
