@@ -5,19 +5,22 @@
  */
 import { ToolMessage } from "@langchain/core/messages";
 import { toDelegationKwargs } from "../../domain/delegation/delegation-result.ts";
+import { STRUCTURED_OUTPUT_TOOL_NAME } from "../subagents/structured-output.ts";
 import type { ToolAuthorization } from "../tools/authorization.ts";
 import { withLedgerEntry } from "./delegation-ledger.ts";
 import type { AgentHook, ToolCallRequest, ToolCallResult } from "./hook.ts";
 
 export interface AuthorizationHookParts {
   readonly authorization: ToolAuthorization;
-  newId(): string;
+  readonly newId: () => string;
 }
 
 export function authorizationHook({ authorization, newId }: AuthorizationHookParts): AgentHook {
   return {
     name: "authorization",
     async wrapToolCall(request, next, { config }) {
+      // How a child reports its answer is no capability: no list names it, and a child without it could not end.
+      if (request.call.name === STRUCTURED_OUTPUT_TOOL_NAME) return next(request);
       const decision = await authorization.decide(request.call.name);
       // The run may have ended while the policy was asked: then this is no denial.
       config.signal?.throwIfAborted();
