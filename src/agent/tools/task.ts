@@ -62,9 +62,15 @@ const parameters = z.object({
   subagent_type: z.string().describe("Which subagent does it"),
 });
 
-export function createTaskTool(binding: TaskToolBinding): Tool {
+/** With the limits of the run that it is bound to. */
+export interface TaskTool extends Tool {
+  readonly limits: DelegationLimits;
+}
+
+export function createTaskTool(binding: TaskToolBinding): TaskTool {
   return {
     name: "task",
+    limits: binding.limits,
     description: describeTask(binding),
     parameters,
     recovery: "safe",
