@@ -106,6 +106,7 @@ describe("claim", () => {
     expect(got.batch).toEqual({
       subagentType: "bash",
       definition: { name: "bash" },
+      submitterRole: "user",
       maxAttempts: 3,
       timeoutSeconds: 780,
     });
@@ -392,7 +393,7 @@ async function leaveLoading(batchId: string, submissionKey: string): Promise<voi
     ).bind(batchId, submissionKey, NOW),
     env.DB.prepare("INSERT INTO batch_submissions VALUES ('alice', 't1', ?1, ?2, 'hash')").bind(submissionKey, batchId),
     env.DB.prepare("INSERT INTO live_batches VALUES (?1, 'alice', 't1', ?2)").bind(batchId, NOW),
-    env.DB.prepare("INSERT INTO batch_definitions VALUES (?1, '{}')").bind(batchId),
+    env.DB.prepare("INSERT INTO batch_definitions (batch_id, definition) VALUES (?1, '{}')").bind(batchId),
     env.DB.prepare("INSERT INTO batch_items VALUES (?1, 0, 'pending', 0, 0, NULL, NULL, NULL, 'k0', NULL, 'p')").bind(
       batchId,
     ),
