@@ -2,7 +2,7 @@ import { AIMessage, HumanMessage, isHumanMessage, type BaseMessage } from "@lang
 import { describe, expect, test } from "vitest";
 import type { ModelRequest } from "../../../src/agent/models/model.ts";
 import { textOf, type SubagentRequest, type SubagentRun } from "../../../src/agent/subagents/provider.ts";
-import { forkProvider } from "../../../src/agent/subagents/providers/fork.ts";
+import { FORK_SEED_CHARS_MAX, forkProvider } from "../../../src/agent/subagents/providers/fork.ts";
 import { STEERING_MESSAGES_MAX } from "../../../src/agent/subagents/steering-queue.ts";
 import { agentFixture, humanInput, plainTool, runConfig, succeeded, toolResults } from "../../support/agent-fixture.ts";
 import { gate, plannedChild, type ChildPlan } from "../../support/child-plan.ts";
@@ -73,6 +73,21 @@ describe("a fork's seed", () => {
     };
     await runLead(delegationFixture({ lead: reply, child: reply, subagents: SUBAGENTS }));
     expect(seen).toEqual([["human: count"]]);
+  });
+
+  test("P8 is bounded: a conversation past the bound is refused with what to do instead, before its child is asked", async () => {
+    const asked: string[] = [];
+    const reply: Reply = (request) => {
+      const human = lastHuman(request) ?? "";
+      if (human === "go") return textAnswer("x".repeat(FORK_SEED_CHARS_MAX));
+      if (human !== "delegate") asked.push(human);
+      return resultsIn(request).length === 0 ? asTwin("call_a", "count") : textAnswer("done");
+    };
+    const { state } = await runDelegating(delegationFixture({ lead: reply, child: reply, subagents: SUBAGENTS }));
+    const [result] = taskResults(state);
+    expect(result?.status).toBe("error");
+    expect(result?.text).toMatch(/too long to fork: \d+ characters, at most \d+\. Use a subagent that does not see it/);
+    expect(asked).toEqual([]);
   });
 
   test("P2 R129 is the same after a crash: the fork goes on from its own last step and repeats nothing", async () => {
@@ -168,6 +183,40 @@ describe("resuming a fork", () => {
     expect(told).toEqual(["42", "84", ""]);
     expect(textOf(await run.result)).toBe("42");
     await Promise.all([run.dispose(), second.dispose(), third?.dispose()]);
+  });
+
+  test("R141 R143 its depth is absolute: the same after resuming, one deeper than the parent's", async () => {
+    const depths: unknown[] = [];
+    const probe = plainTool("hold", (_args, { config }) => {
+      depths.push([config.configurable?.["deputy_depth"], config.configurable?.["deputy_task_id"]]);
+      return succeeded("held");
+    });
+    const planned = plannedChild([{ says: "a" }, { says: "42", settles: true }, { says: "b" }, { says: "84" }]);
+    const { agent, parent } = planned.request;
+    const request = { ...planned.request, agent: { ...agent, tools: [probe] }, parent: { ...parent, depth: 2 } };
+    const run = (await forkProvider().start(request)) as Required<SubagentRun>;
+    await run.result;
+    const next = await run.resume("more");
+    await next.result;
+    expect(depths).toEqual([
+      [3, "child-1"],
+      [3, "child-1"],
+    ]);
+    await Promise.all([run.dispose(), next.dispose()]);
+  });
+
+  test("a resumed run that cannot be announced is disposed, and its caller gets the fault", async () => {
+    const { request } = plannedChild([{ says: "42", settles: true }, { holds: gate() }]);
+    const resumed: SubagentRun[] = [];
+    const onResume = (next: SubagentRun) => {
+      resumed.push(next);
+      throw new Error("no entropy");
+    };
+    const run = (await forkProvider().start({ ...request, onResume })) as Required<SubagentRun>;
+    await run.result;
+    await expect(run.resume("more")).rejects.toThrow("no entropy");
+    expect((await resumed[0]?.result)?.stopReason).toBe("aborted");
+    await run.dispose();
   });
 
   test("is NOT_RESUMABLE while the child runs, once it was resumed, and after dispose", async () => {
