@@ -33,6 +33,7 @@ export default defineProject({
   test: {
     name: "workers",
     include: ["test/workers/**/*.test.ts", "test/contract/**/*.workers.test.ts"],
+    globalSetup: ["./test/support/acp-agent-setup.ts"],
     setupFiles: ["./test/support/apply-migrations.ts"],
     // The public checkpointer suites register their cases through the global `describe` and `it`.
     globals: true,

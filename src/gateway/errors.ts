@@ -39,16 +39,23 @@ const ISSUES_SHOWN_MAX = 20;
 /** What is allowed where zod's own sentence does not say it. */
 function describeIssue(issue: z.core.$ZodIssue): string {
   if (issue.code === "invalid_value") {
-    return `must be one of ${issue.values.map((value) => JSON.stringify(value)).join(", ")}`;
+    return oneOf(issue.values);
   }
-  if (issue.code === "unrecognized_keys") {
+  // A schema that has words of its own for a field it refuses says why.
+  if (issue.code === "unrecognized_keys" && issue.message.startsWith("Unrecognized key")) {
     return `unknown field ${issue.keys.map((key) => JSON.stringify(key)).join(", ")}`;
   }
   if (issue.code === "invalid_union") {
     const branches = issue.errors.flatMap((branch) => branch.map((inner) => describeIssue(inner)));
+    if (branches.length === 0 && "options" in issue) return oneOf(issue.options ?? []);
     return [...new Set(branches)].join(" or ") || issue.message;
   }
   return issue.message;
+}
+
+function oneOf(values: readonly unknown[]): string {
+  const named = values.filter((value) => value !== undefined).map((value) => JSON.stringify(value));
+  return `must be one of ${named.join(", ")}`;
 }
 
 /**

@@ -226,12 +226,12 @@ function listen(): void {
     if (searchParams.has("hang")) return;
     if (searchParams.has("moved")) {
       socket.end(
-        `HTTP/1.1 302 Found\r\nLocation: http://${request.headers.host}${pathname}\r\nContent-Length: 0\r\n\r\n`,
+        `HTTP/1.1 302 Found\r\nLocation: http://${request.headers.host}${pathname}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
       );
       return;
     }
     if (searchParams.has("refuse")) {
-      socket.end("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n");
+      socket.end("HTTP/1.1 401 Unauthorized\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
       return;
     }
     sockets.handleUpgrade(request, socket, head, (accepted) => accept(accepted, request));

@@ -6,15 +6,19 @@ import { env } from "cloudflare:test";
 import { parseDeputyConfig, type DeputyConfigInput } from "../../src/config.ts";
 import { deployedGraphs } from "../../src/agent/deployed-graphs.ts";
 import { createModelCatalog } from "../../src/agent/models/catalog.ts";
+import { HeaderGates } from "../../src/agent/models/header-gate.ts";
+import { acpProvider } from "../../src/agent/subagents/providers/acp.ts";
 import { forkProvider } from "../../src/agent/subagents/providers/fork.ts";
 import { spawnProvider } from "../../src/agent/subagents/providers/spawn.ts";
 import { SubagentService } from "../../src/agent/subagents/subagent-service.ts";
+import { systemTimers } from "../../src/agent/subagents/timers.ts";
 import type { Tool } from "../../src/agent/tools/tool.ts";
 import { workspaceTools } from "../../src/agent/tools/workspace-tools.ts";
 import type { ThreadObjectDeps } from "../../src/durable-objects/thread-context.ts";
 import { ThreadRuntime } from "../../src/durable-objects/thread-runtime.ts";
 import { ensureSchema } from "../../src/platform/durable-storage/object-schema.ts";
 import type { RunRecord } from "../../src/platform/durable-storage/run-store.ts";
+import { fetchWebSocket } from "../../src/platform/fetch-web-socket.ts";
 import { newUuidV7 } from "../../src/platform/identifiers.ts";
 import { createRunBodySchema } from "../../src/protocol/runs.ts";
 import { asking } from "./http.ts";
@@ -93,6 +97,7 @@ function depsOf({ tools = [], db = env.DB, config = {}, report = () => undefined
   const subagents = new SubagentService({ newId: newUuidV7, reportFault: (what, error) => report(what, { error }) });
   subagents.register(spawnProvider());
   subagents.register(forkProvider());
+  subagents.register(acpProvider({ openWebSocket: fetchWebSocket(new HeaderGates()), timers: systemTimers }));
   const catalog = deployedGraphs({
     config: parsed,
     models,

@@ -4,6 +4,7 @@ import { withoutOperatorSecrets, withOperatorSecrets } from "../../../src/agent/
 import { operatorSummaries } from "../../../src/agent/subagents/operator-summaries.ts";
 import { SubagentRegistry } from "../../../src/agent/subagents/registry.ts";
 import { remoteChild } from "../../../src/agent/subagents/remote-child.ts";
+import { acpDefinition } from "../../../src/domain/delegation/acp-definition.ts";
 import { createSubagentBodySchema } from "../../../src/protocol/subagents.ts";
 
 const URL_OF_AGENT = "wss://agent.example/acp";
@@ -94,9 +95,9 @@ describe("definitions of provider acp", () => {
     expect(errorOf(REMOTE, { agents: { remote: { max_turns: 3 } } })).toMatch(/agents\.remote: .*timeout_seconds/);
     const { subagents } = parse(REMOTE, { agents: { remote: { timeout_seconds: 5 } } });
     expect(new SubagentRegistry(subagents).find("remote")?.timeoutSeconds).toBe(5);
-    const managed = [
-      { name: "remote", version: 1, definition: new SubagentRegistry(parse(REMOTE).subagents).find("remote")! },
-    ];
+    const acp = { ...ACP, cwd: "/", permission: "reject" as const };
+    const definition = acpDefinition({ description: "d", timeoutSeconds: 9, acp });
+    const managed = [{ name: "remote", version: 1, definition }];
     const laid = parseDeputyConfig({ subagents: { agents: { remote: { max_turns: 3 } } } }).subagents;
     expect(() => remoteChild(new SubagentRegistry(laid, null, managed).find("remote")!)).toThrow(
       /cannot set its model/,

@@ -94,10 +94,10 @@ it("refuses fields out of their range and providers there are none of, naming wh
     const refused = await send("POST", "", { name: "auditor", ...DEFINITION, ...wrong });
     expect(await failure(refused), JSON.stringify(wrong).slice(0, 40)).toEqual([422, "invalid_request"]);
   }
-  const provider = await send("POST", "", { name: "auditor", ...DEFINITION, provider: "acp" });
+  const provider = await send("POST", "", { name: "auditor", ...DEFINITION, provider: "telnet" });
   expect([provider.status, (await provider.json<Failure>()).message]).toEqual([
     422,
-    'body.provider: must be one of "spawn", "fork"',
+    'body.provider: must be one of "spawn", "fork", "acp"',
   ]);
   expect(await names("key-admin")).toEqual(["general-purpose", "bash"]);
 });
@@ -146,4 +146,40 @@ it("R7 a name with an owner is kept, marked with the owner and not offered, also
   });
   // The name is free again: so is the definition.
   expect(await (await send("GET", "/auditor")).json()).toMatchObject({ shadowed_by: null, version: 1 });
+});
+
+it("R158 R139 an agent over acp is stored with its address; what it has of its own is refused; only administrators see headers", async () => {
+  const acp = { url: "wss://agent.example/acp", headers: { authorization: "Bearer marker-secret" } };
+  const remote = { name: "remote", description: "Works elsewhere.", provider: "acp", acp };
+  const refused = await send("POST", "", { ...remote, system_prompt: "You are", tools: ["bash"] });
+  expect([refused.status, (await refused.json<Failure>()).message]).toEqual([
+    422,
+    expect.stringMatching(/own prompt, tools, model and bounds; it takes no system_prompt, tools/),
+  ]);
+  const unsafe = await send("POST", "", { ...remote, acp: { ...acp, url: "ws://169.254.169.254/" } });
+  expect([unsafe.status, (await unsafe.json<Failure>()).message]).toEqual([
+    422,
+    expect.stringMatching(/acp\.url: must be wss/),
+  ]);
+  const created = await send("POST", "", remote);
+  const view = await created.json<ManagedSubagentView>();
+  expect([created.status, view]).toMatchObject([
+    201,
+    { provider: "acp", acp: { ...acp, cwd: "/", permission: "reject" }, timeout_seconds: 900 },
+  ]);
+  expect(Object.keys(view)).not.toContain("system_prompt");
+  expect(await (await send("GET", "/remote")).json()).toEqual(view);
+  const changed = await send("PUT", "/remote", {
+    version: 1,
+    description: "Moved.",
+    provider: "acp",
+    acp: { url: acp.url },
+  });
+  expect(await changed.json()).toMatchObject({ version: 2, acp: { headers: {} } });
+  await send("PUT", "/remote", { version: 2, description: "Back.", provider: "acp", acp });
+  for (const path of ["/subagents", "/subagents/remote"]) {
+    const seen = await (await ask(deps(), path, { key: "key-alice" })).text();
+    expect(seen).toContain("Back.");
+    expect(seen).not.toMatch(/marker-secret|agent\.example/);
+  }
 });
