@@ -201,7 +201,7 @@ describe("allowed_subagents", () => {
     expect(all.descriptor.tools).toEqual(expect.arrayContaining(["task", "batch_task"]));
   });
 
-  it("R10 `batch_task` names no type that `task` may not", async () => {
+  it("R10 batch_task names no type that task may not", async () => {
     const submitted: string[] = [];
     const counting = {
       ...batches,
