@@ -15,6 +15,7 @@ export const TOTAL_SUBAGENTS_MAX = 50;
 export interface LeadRunOptions {
   /** `undefined`: the default model. Always one the catalogue has. */
   readonly modelName: string | undefined;
+  /** Where the model can think at all; a request to one that cannot is told in `adjusted`. */
   readonly thinkingEnabled: boolean;
   readonly subagentEnabled: boolean;
   readonly limits: DelegationLimits;
@@ -34,9 +35,10 @@ export interface LeadRunBounds {
 export function resolveRunOptions(config: RunnableConfig, bounds: LeadRunBounds): LeadRunOptions {
   const { deputy, models, maxRunning } = bounds;
   const asked = new AskedOptions({ ...config.configurable, ...contextOf(config) });
+  const modelName = asked.choice("model_name", (name) => models.find(name) !== undefined, models.defaultName);
   return {
-    modelName: asked.choice("model_name", (name) => models.find(name) !== undefined, models.defaultName),
-    thinkingEnabled: asked.flag("thinking_enabled"),
+    modelName,
+    thinkingEnabled: asked.flag("thinking_enabled", models.find(modelName)?.thinking === true),
     subagentEnabled: asked.flag("subagent_enabled"),
     limits: {
       // Admission runs no more than this at once, so no answer is told that it may start more (R38).
@@ -72,9 +74,10 @@ class AskedOptions {
     this.#values = values;
   }
 
-  /** On unless it was switched off. */
-  flag(name: string): boolean {
+  /** On unless it was switched off. What is not possible may not be asked for. */
+  flag(name: string, isPossible = true): boolean {
     const requested = this.#values[name] ?? undefined;
+    if (!isPossible && requested !== undefined && requested !== false) return this.#adjust(name, requested, false);
     if (requested === undefined || typeof requested === "boolean") return requested ?? true;
     return this.#adjust(name, requested, true);
   }

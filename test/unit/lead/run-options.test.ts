@@ -119,6 +119,19 @@ describe("R186 R188 choices", () => {
     });
   });
 
+  test("R186 thinking asked of a model that cannot is told; it need not be asked of one that can", () => {
+    const able = catalogOf(Object.assign(new ReplyModel(() => textAnswer("one"), "able"), { thinking: true }));
+    const ask = (configurable: Record<string, unknown>, from = able) =>
+      resolveRunOptions({ configurable }, { deputy: parseDeputyConfig({}), models: from, maxRunning: 3 });
+    for (const asked of [{}, { thinking_enabled: true }]) {
+      expect(ask(asked)).toMatchObject({ thinkingEnabled: true, adjusted: {} });
+    }
+    expect(ask({ thinking_enabled: "yes" }).adjusted).toEqual({ thinking_enabled: { requested: "yes", used: true } });
+    const told = { thinking_enabled: { requested: true, used: false } };
+    expect(ask({ thinking_enabled: true }, models)).toMatchObject({ thinkingEnabled: false, adjusted: told });
+    for (const asked of [{}, { thinking_enabled: false }]) expect(ask(asked, models).adjusted).toEqual({});
+  });
+
   test("context wins over configurable, key by key", () => {
     const asked = { max_total_subagents: 9, max_concurrent_subagents: 2, subagent_enabled: true };
     const run = resolve(asked, { context: { max_total_subagents: 4, subagent_enabled: false } });
