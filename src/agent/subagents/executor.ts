@@ -1,8 +1,8 @@
 /**
  * Runs one interactive delegation: acceptance, admission, the child, one terminal transition (architecture section 8).
- * Owns the order of these and the `task_*` events. Invariants: `task_started` once per task id, recovery included;
- * every `task_running` precedes the terminal event; a refused admission ends before any model call; the slot is released
- * once, when the child is quiescent.
+ * Owns the order of these and the `task_*` events. Invariants: `task_started` once per task id, recovery included; what
+ * a delegation was given is read once; every `task_running` precedes the terminal event; a refused admission ends before
+ * any model call; the slot is released once, when the child is quiescent.
  */
 import type { BaseMessage } from "@langchain/core/messages";
 import type { AdmissionErrorCode, DelegationOutcome } from "../../domain/delegation/delegation-outcome.ts";
@@ -47,7 +47,9 @@ export class SubagentExecutor {
   }
 
   /** Rejects only with LangGraph's own signals and faults of the journal. */
-  async run(delegation: Delegation): Promise<DelegationOutcome> {
+  async run(given: Delegation): Promise<DelegationOutcome> {
+    // One configuration from here to the end (R68): a delegation may wait for minutes, and who gave it may go on with it.
+    const delegation = { ...given, agent: snapshotOf(given.agent) };
     const { taskId, agent, timeoutSeconds, signal } = delegation;
     const { timers, journal } = this.#ports;
     const execution = new DelegationExecution({
@@ -144,6 +146,11 @@ export class SubagentExecutor {
       onMessage,
     });
   }
+}
+
+/** Models and tools are shared on purpose; which ones they are is not. */
+function snapshotOf(agent: ChildAgent): ChildAgent {
+  return { ...agent, tools: [...agent.tools], hooks: [...agent.hooks] };
 }
 
 /** Whether the child had begun before the crash is not known, so neither is what it did. */

@@ -130,7 +130,7 @@ describe("result metadata", () => {
   });
 });
 
-describe("stop reasons map once", () => {
+describe("R147 stop reasons map once", () => {
   test.each([
     ["completed", "text", { status: "completed" }],
     ["completed", " ", { status: "failed", error: "No response generated" }],
@@ -142,7 +142,7 @@ describe("stop reasons map once", () => {
     ["max-turns", "", { status: "failed", stopReason: "turn_capped", error: "Reached max_turns=7" }],
     ["refusal", "text", { status: "failed" }],
     ["something-new", "text", { status: "failed" }],
-  ])("P5 %s with text %j", (stopReason, text, expected) => {
+  ])("P5 R96 R97 R98 R147 %s with text %j", (stopReason, text, expected) => {
     expect(decideOutcome({ stopReason, text }, 7)).toMatchObject(expected);
   });
 });

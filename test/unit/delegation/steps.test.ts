@@ -1,4 +1,5 @@
-import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { toDelegationKwargs } from "../../../src/domain/delegation/delegation-result.ts";
 import {
@@ -16,7 +17,7 @@ const tool = (id: string): ToolMessage =>
   new ToolMessage({ id, content: id, tool_call_id: `${id}-call`, name: "look" });
 
 describe("capture", () => {
-  test("R113 assistant and tool messages are steps, each once; a history that was rewritten repeats nothing", () => {
+  test("R112 R113 R114 assistant and tool messages are steps, each once; a history that was rewritten repeats nothing", () => {
     const capture = new StepCapture();
     const ids = (messages: Parameters<StepCapture["capture"]>[0]) => capture.capture(messages).map((each) => each.id);
     expect(ids([new HumanMessage({ id: "h", content: "go" }), ai("ai1"), tool("tool1")])).toEqual(["ai1", "tool1"]);
@@ -29,6 +30,26 @@ describe("capture", () => {
     const capture = new StepCapture();
     capture.capture([ai("ai1"), tool("tool1"), ai("ai2")]);
     expect(capture.capture([ai("ai0"), ai("ai2")]).map((each) => each.id)).toEqual(["ai0"]);
+  });
+
+  test("R112 R114 R122 whatever a history does (several at once, nothing, shrinking, coming back), each step is told once, in order", () => {
+    const growth = fc.record({ adds: fc.nat({ max: 4 }), keeps: fc.nat({ max: 6 }) });
+    fc.assert(
+      fc.property(fc.array(growth, { maxLength: 12 }), (chunks) => {
+        const capture = new StepCapture();
+        const told: unknown[] = [];
+        let history: BaseMessage[] = [];
+        let made = 0;
+        for (const { adds, keeps } of chunks) {
+          // A compaction keeps the tail; what comes next is appended to it, in the same chunk.
+          history = history.slice(-keeps || history.length);
+          for (let at = 0; at < adds; at += 1) history.push((made % 3 === 0 ? ai : tool)(`m${(made += 1)}`));
+          told.push(...capture.capture(history).map(({ id }) => id));
+          expect(capture.capture(history)).toEqual([]);
+        }
+        expect(told).toEqual(Array.from({ length: made }, (_, at) => `m${at + 1}`));
+      }),
+    );
   });
 
   test("messages without ids are told apart by their content", () => {
@@ -86,6 +107,26 @@ describe("persisted steps", () => {
     const live = toLiveStep(new ToolMessage({ id: "t", content: "x".repeat(50_000), tool_call_id: "c" }));
     expect(String(live.content).length).toBe(STEP_CHARS_MAX);
     expect(live).toMatchObject({ type: "tool", id: "t", tool_call_id: "c" });
+  });
+
+  test("R118 a cap counts code points: it never leaves half a character, in the log and live alike", () => {
+    const long = "😀".repeat(STEP_CHARS_MAX + 1);
+    const call = { name: "look", args: { long } };
+    const step = toSubagentStep("t", 0, { kind: "ai", text: long, toolCalls: [call] });
+    if (!step.ok) throw new Error(step.error.field);
+    expect(step.value.text).toBe("😀".repeat(STEP_CHARS_MAX));
+    const logged = String(step.value.tool_calls?.[0]?.args);
+    expect([...logged]).toHaveLength(STEP_CHARS_MAX);
+    const live = toLiveStep(
+      new AIMessage({ id: "a", content: long, tool_calls: [{ ...call, id: "c", type: "tool_call" }] }),
+    );
+    const shown = [logged, live.content as string, String((live.tool_calls as { args: unknown }[])[0]?.args)];
+    expect(shown.map((text) => [text.isWellFormed(), [...text].length <= STEP_CHARS_MAX])).toEqual(
+      Array.from(shown, () => [true, true]),
+    );
+    expect(toSubagentStep("t", 0, { kind: "ai", text: "😀".repeat(STEP_CHARS_MAX) })).toMatchObject({
+      value: { truncated: false },
+    });
   });
 
   test("a tool step names its tool", () => {
