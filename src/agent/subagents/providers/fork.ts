@@ -33,7 +33,7 @@ export function forkProvider(): SubagentProvider {
  * Characters of a seed, as JSON. Every fork holds its seed, stores it with its first checkpoint and sends it in each of
  * its requests, and all children of a thread share the memory of one object.
  */
-export const FORK_SEED_CHARS_MAX = 1_500_000;
+export const FORK_SEED_CHARS_MAX = 1_200_000;
 
 /**
  * The parent's state as its step started, the same after a crash; outside a graph there is no parent's turn. A seed past
