@@ -2,7 +2,7 @@ import { AIMessage, HumanMessage, isHumanMessage, type BaseMessage } from "@lang
 import { describe, expect, test } from "vitest";
 import type { ModelRequest } from "../../../src/agent/models/model.ts";
 import { textOf, type SubagentRequest, type SubagentRun } from "../../../src/agent/subagents/provider.ts";
-import { FORK_SEED_CHARS_MAX, forkProvider } from "../../../src/agent/subagents/providers/fork.ts";
+import { FORK_SEED_BYTES_MAX, forkProvider } from "../../../src/agent/subagents/providers/fork.ts";
 import { STEERING_MESSAGES_MAX } from "../../../src/agent/subagents/steering-queue.ts";
 import { agentFixture, humanInput, plainTool, runConfig, succeeded, toolResults } from "../../support/agent-fixture.ts";
 import { gate, plannedChild, type ChildPlan } from "../../support/child-plan.ts";
@@ -79,14 +79,14 @@ describe("a fork's seed", () => {
     const asked: string[] = [];
     const reply: Reply = (request) => {
       const human = lastHuman(request) ?? "";
-      if (human === "go") return textAnswer("x".repeat(FORK_SEED_CHARS_MAX));
+      if (human === "go") return textAnswer("é".repeat(FORK_SEED_BYTES_MAX / 2));
       if (human !== "delegate") asked.push(human);
       return resultsIn(request).length === 0 ? asTwin("call_a", "count") : textAnswer("done");
     };
     const { state } = await runDelegating(delegationFixture({ lead: reply, child: reply, subagents: SUBAGENTS }));
     const [result] = taskResults(state);
     expect(result?.status).toBe("error");
-    expect(result?.text).toMatch(/too long to fork: \d+ characters, at most \d+\. Use a subagent that does not see it/);
+    expect(result?.text).toMatch(/too long to fork: \d+ bytes, at most \d+\. Use a subagent that does not see it/);
     expect(asked).toEqual([]);
   });
 

@@ -30,10 +30,10 @@ export function forkProvider(): SubagentProvider {
 }
 
 /**
- * Characters of a seed, as JSON. Every fork holds its seed, stores it with its first checkpoint and sends it in each of
- * its requests, and all children of a thread share the memory of one object.
+ * UTF-8 bytes of a seed, as JSON: one megabyte of conversation and what stands around its texts. Forks share their parent's
+ * messages, but each stores them with its first checkpoint and holds a request's body of that size until it is sent.
  */
-export const FORK_SEED_CHARS_MAX = 1_200_000;
+export const FORK_SEED_BYTES_MAX = 1_200_000;
 
 /**
  * The parent's state as its step started, the same after a crash; outside a graph there is no parent's turn. A seed past
@@ -41,12 +41,16 @@ export const FORK_SEED_CHARS_MAX = 1_200_000;
  */
 function seedOf({ parent }: SubagentRequest): readonly BaseMessage[] {
   const seed = completedTurns(findThreadState(parent.config)?.messages ?? []);
-  const chars = seed.reduce((sum, message) => sum + JSON.stringify(message.toDict()).length, 0);
-  if (chars <= FORK_SEED_CHARS_MAX) return seed;
+  const bytes = seed.reduce((sum, message) => sum + bytesOf(message), 0);
+  if (bytes <= FORK_SEED_BYTES_MAX) return seed;
   throw new RangeError(
-    `This conversation is too long to fork: ${chars} characters, at most ${FORK_SEED_CHARS_MAX}. ` +
+    `This conversation is too long to fork: ${bytes} bytes, at most ${FORK_SEED_BYTES_MAX}. ` +
       "Use a subagent that does not see it, and tell it what it needs",
   );
+}
+
+function bytesOf(message: BaseMessage): number {
+  return new TextEncoder().encode(JSON.stringify(message.toDict())).length;
 }
 
 type RunPhase = "running" | "settled" | "resumed" | "disposed";
