@@ -130,7 +130,7 @@ function leadUnder(policy: ToolPolicy, model: ReplyModel, prepared?: ToolAuthori
   const agent = assembleLeadAgent(config, { ...options, tools: [...options.tools, secret], authorization });
   const run = async () =>
     (await agent.graph.invoke(humanInput("go", "h1"), { ...config, recursionLimit: 50 })) as unknown as ThreadState;
-  return { ...agent, run, seen, admission };
+  return { ...agent, run, seen, admission, config };
 }
 
 /** Calls `call` first, then says what came of it. */
@@ -199,6 +199,15 @@ describe("a denied tool (R123)", () => {
     const [result] = toolResults(state);
     expect(result!.additional_kwargs).toMatchObject({ subagent_status: "failed" });
     expect(state.delegations).toMatchObject([{ id: "call_task", status: "failed" }]);
+    // In the result's own commit: a run that ends there leaves no entry open.
+    let answered = 0;
+    for await (const { values } of lead.graph.getStateHistory(lead.config)) {
+      const at = values as ThreadState;
+      if (toolResults(at).length === 0) continue;
+      answered += 1;
+      expect(at.delegations).toMatchObject([{ status: "failed" }]);
+    }
+    expect(answered).toBeGreaterThan(1);
     expect(requests).toHaveLength(2);
     expect(lead.admission.snapshot().running).toBe(0);
   });

@@ -8,7 +8,7 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import type { Tool, ToolRecovery, ToolRuntime } from "../../../src/agent/tools/tool.ts";
 import type { ThreadRuntime } from "../../../src/durable-objects/thread-runtime.ts";
-import { succeeded } from "../../support/agent-fixture.ts";
+import { plainTool, succeeded } from "../../support/agent-fixture.ts";
 import { eventually } from "../../support/eventually.ts";
 import { startRun, withWakes } from "../../support/thread-wakes.ts";
 
@@ -137,6 +137,40 @@ it("a once call costs one row when it starts and one when its result commits; a 
   };
   expect(await rows("once")).toBe(2);
   expect(await rows("safe")).toBe(0);
+});
+
+const WAIT = "@ call gate {}";
+
+it.each([
+  {
+    what: "a call's result commits",
+    script: `@ call act {}\n${WAIT}\n@ say over`,
+    answer: async () => "done",
+    cancels: false,
+  },
+  { what: "a child is cancelled", script: CHILD.replace("@ say {{result:1}}", WAIT), answer: never, cancels: true },
+])("a start is gone once $what, while the run goes on", async ({ script, answer, cancels }) => {
+  const mark = crypto.randomUUID();
+  await effectsOf(mark);
+  await withWakes(async (thread) => {
+    const waiting = Promise.withResolvers<void>();
+    const gate = plainTool("gate", () => {
+      waiting.resolve();
+      return never().then(succeeded);
+    });
+    const runtime = await thread.create({ tools: [actor("once", mark, answer), gate] });
+    const { runId } = await startRun(runtime, script);
+    await eventually(
+      () => effectsOf(mark),
+      (effects) => effects.length === 1,
+    );
+    const [delegation] = runtime.context.delegations.ofRun(runId);
+    if (cancels) expect(runtime.runs.cancelTask(runId, delegation!.taskId).ok).toBe(true);
+    await waiting.promise;
+    expect(runtime.context.runs.find(runId)!.status).toBe("running");
+    expect(storedStarts(runtime)).toBe(0);
+    await runtime.runs.cancel(runId, { wait: true });
+  });
 });
 
 it("a cancelled run leaves no start behind, whoever of it made the call", async () => {
