@@ -22,6 +22,7 @@ export interface DeployedConfig {
   };
   readonly triggers: { readonly crons?: readonly string[] | undefined };
   readonly vars: Readonly<Record<string, unknown>>;
+  readonly ai?: { readonly binding: string } | undefined;
 }
 
 interface QueueConsumer {
@@ -41,6 +42,9 @@ export interface ExpectedByCode {
   /** Directories with at least one `.sql` file. */
   readonly migrationsDirs: readonly string[];
 }
+
+/** What `src/env.ts` calls Workers AI: bound where there is an account, so not where `npm run dev` runs. */
+const AI_BINDING = "AI";
 
 /** `src/worker.ts` tells the dead-letter queue from the other one by the end of its name. */
 const DEAD_LETTERS = /dead-letters$/;
@@ -68,6 +72,7 @@ export function findConfigProblems(
       ...findQueueProblems(config),
       ...findDatabaseProblems(config, expected),
       ...findTriggerProblems(config),
+      ...findAiProblems(config, environment),
     ].map((problem) => `${environment}: ${problem}`),
   );
   if (expected.bindings.size === 0) problems.push("src/env.ts: no binding was found in interface Env");
@@ -122,6 +127,13 @@ function findTriggerProblems({ triggers, vars }: DeployedConfig): string[] {
     ...((triggers.crons ?? []).length > 0 ? [] : ["no cron trigger: batches whose alarm was lost would stay"]),
     ...("DEV_OWNER" in vars ? ["DEV_OWNER is set: every request without a key would be let in"] : []),
   ];
+}
+
+function findAiProblems({ ai }: DeployedConfig, environment: string): string[] {
+  if (environment === "default") {
+    return ai === undefined ? [] : ["Workers AI is bound, which stops `wrangler dev` without an account"];
+  }
+  return ai?.binding === AI_BINDING ? [] : [`Workers AI is not bound as ${AI_BINDING}`];
 }
 
 /** How a consumer behaves is the same everywhere, so that staging shows what production will do. */

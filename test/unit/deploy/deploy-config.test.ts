@@ -43,9 +43,16 @@ describe("the deploy configuration", () => {
     ["a queue", () => ({ queues: { producers: [], consumers: [] } }), "no Queue is bound as BATCH_WAKES"],
     ["a migration tag", () => ({ migrations: [] }), "no migration tag creates ThreadObject"],
     ["the cron", () => ({ triggers: { crons: [] } }), "no cron trigger"],
+    ["Workers AI", () => ({ ai: undefined }), "Workers AI is not bound as AI"],
+    ["Workers AI by its name", () => ({ ai: { binding: "BRAIN" } }), "Workers AI is not bound as AI"],
   ] as const)("without %s is refused, and the environment is named", (_what, change, problem) => {
     expect(problemsAfter(change)).toContain(`staging: ${problem}`);
     expect(problemsAfter(change, "production")).toContain(`production: ${problem}`);
+  });
+
+  it("that binds Workers AI where `wrangler dev` runs is refused", () => {
+    const problems = problemsAfter(() => ({ ai: { binding: "AI" } }), "default");
+    expect(problems).toContain("default: Workers AI is bound, which stops `wrangler dev` without an account");
   });
 
   it("whose object class the worker does not export is refused", () => {
