@@ -20,7 +20,7 @@ const entry = (id: string, more: Partial<LedgerEntry> = {}): LedgerEntry => ({
 });
 
 describe("entries", () => {
-  test("a dispatch becomes an in_progress entry of its run; a known id is not tagged again", () => {
+  test("R47 a dispatch becomes an in_progress entry of its run; a known id is not tagged again", () => {
     const calls = [
       { id: "a", args: { description: "count", prompt: "p", subagent_type: "bash" } },
       { id: "b", args: { description: "", prompt: "p".repeat(300), subagent_type: "bash" } },
@@ -62,11 +62,47 @@ describe("entries", () => {
     expect(decideResults(results, [entry("a", { status: "completed" })], sha)).toEqual([]);
   });
 
-  test("only the run's own delegations count; without a run id all do", () => {
+  test("R41 R190 only the run's own delegations count; without a run id all do", () => {
     const entries = [entry("a"), entry("b", { run_id: "r0" }), entry("c", { status: "failed" })];
     expect(countRunDelegations(entries, "r1")).toBe(2);
     expect(countRunDelegations(entries, undefined)).toBe(3);
   });
+});
+
+describe("R102 stop reasons", () => {
+  test.each(["token_capped", "turn_capped", "loop_capped"] as const)(
+    "%s is kept with the entry, by its metadata",
+    (reason) => {
+      const kwargs = { subagent_status: "completed", subagent_result_brief: "half", subagent_stop_reason: reason };
+      const [kept] = decideResults([{ toolCallId: "a", messageId: "m", kwargs }], [entry("a")], sha);
+      expect(kept).toMatchObject({ status: "completed", stop_reason: reason, result_brief: "half", run_id: "r1" });
+    },
+  );
+
+  const STATUSES = ["in_progress", "completed", "failed", "cancelled", "timed_out", "polling_timed_out"] as const;
+  const REASONS = [undefined, "token_capped", "turn_capped", "loop_capped"] as const;
+  const GUIDANCE = {
+    in_progress: /already delegated, do NOT delegate again/,
+    completed: /do NOT delegate again, reuse this result/,
+    retry: /prior attempt, may be retried with a changed plan/,
+    partial: /guardrail cap with a partial result: use what it has, narrow the task, or raise `max_turns`/,
+    unusable: /guardrail cap with no usable result: change the plan/,
+  };
+
+  function expected(status: (typeof STATUSES)[number], reason: (typeof REASONS)[number]): keyof typeof GUIDANCE {
+    if (reason !== undefined) return status === "completed" ? "partial" : "unusable";
+    return status === "in_progress" || status === "completed" ? status : "retry";
+  }
+
+  test.each(STATUSES.flatMap((status) => REASONS.map((reason) => [status, reason] as const)))(
+    "R102 a %s entry with %s gives its own guidance and no other",
+    (status, reason) => {
+      const text = renderLedger([entry("a", { status, ...(reason === undefined ? {} : { stop_reason: reason }) })]);
+      const given = Object.entries(GUIDANCE).flatMap(([name, wording]) => (wording.test(text) ? [name] : []));
+      expect(given).toEqual([expected(status, reason)]);
+      expect(text.includes("reuse this result")).toBe(status === "completed" && reason === undefined);
+    },
+  );
 });
 
 describe("limit", () => {

@@ -54,7 +54,7 @@ describe("model-visible text", () => {
     [{ status: "timed_out", error: "late" }, "Task timed out. Error: late"],
     [{ status: "polling_timed_out" }, "Task polling timed out."],
     [{ status: "polling_timed_out", error: "gave up" }, "gave up"],
-  ])("%j", (outcome, text) => {
+  ])("R99 %j", (outcome, text) => {
     expect(toDelegationText(outcome)).toBe(text);
   });
 
@@ -79,7 +79,7 @@ describe("result metadata", () => {
     expect(() => toDelegationKwargs(reason)).toThrow(/bored/);
   });
 
-  test("keys appear exactly when they mean something", () => {
+  test("R100 keys appear exactly when they mean something", () => {
     const completed = { status: "completed", result: "  42 \n", usage, modelName: " gpt ", error: "ignored" } as const;
     expect(toDelegationKwargs(completed, "f".repeat(64))).toEqual({
       subagent_status: "completed",
@@ -103,6 +103,22 @@ describe("result metadata", () => {
     ).toBe(2_000);
   });
 
+  test.each(["token_capped", "turn_capped", "loop_capped"] as const)(
+    "R100 %s stands beside the normal status",
+    (stopReason) => {
+      expect(toDelegationKwargs({ status: "completed", result: "some", stopReason })).toEqual({
+        subagent_status: "completed",
+        subagent_result_brief: "some",
+        subagent_stop_reason: stopReason,
+      });
+      expect(toDelegationKwargs({ status: "failed", error: "none", stopReason })).toEqual({
+        subagent_status: "failed",
+        subagent_error: "none",
+        subagent_stop_reason: stopReason,
+      });
+    },
+  );
+
   test("R63 usage with a missing, negative or fractional count is dropped whole", () => {
     for (const bad of [{ ...usage, total_tokens: -1 }, { ...usage, input_tokens: 0.5 }, { input_tokens: 1 }, null]) {
       const outcome = { status: "completed", result: "x", usage: bad } as unknown as DelegationOutcome;
@@ -110,7 +126,7 @@ describe("result metadata", () => {
     }
   });
 
-  test("reading tolerates older writers and bad values", () => {
+  test("R103 reading tolerates older writers and bad values", () => {
     expect(parseDelegationKwargs({})).toBeUndefined();
     expect(parseDelegationKwargs({ subagent_status: "running" })).toBeUndefined();
     expect(parseDelegationKwargs({ subagent_status: "max_turns_reached" })).toEqual({

@@ -31,7 +31,7 @@ describe("merge_delegations (R180)", () => {
     expect(merged).toEqual(entry("a", { status: "completed", run_id: "r1", created_at: "2026-01-01T00:00:00Z" }));
   });
 
-  test("run_id stays without a created_at too, and a blank created_at is replaced", () => {
+  test("R180 run_id stays without a created_at too, and a blank created_at is replaced", () => {
     const [merged] = mergeDelegations(
       [entry("a", { run_id: "r1", created_at: " " })],
       [entry("a", { created_at: "2026-02-02T00:00:00Z" })],
@@ -63,6 +63,44 @@ describe("merge_delegations (R180)", () => {
     status: fc.constantFrom("in_progress" as const, ...SUBAGENT_STATUSES),
   });
   const arbitraryEntries = fc.array(arbitraryEntry, { minLength: 30, maxLength: 90, size: "max" });
+
+  /** One run after another, each with no more dispatches than a run may make; results come in any order, without a run id. */
+  const arbitraryRuns = fc.array(
+    fc.record({
+      dispatches: fc.integer({ min: 1, max: DELEGATION_ENTRIES_MAX }),
+      chunk: fc.integer({ min: 1, max: 8 }),
+      settled: fc.array(fc.nat({ max: DELEGATION_ENTRIES_MAX - 1 }), { maxLength: 60 }),
+    }),
+    { minLength: 1, maxLength: 5 },
+  );
+
+  test("R41 R180 a run's own entries are never evicted, and keep their run however often they are replaced", () => {
+    let evicted = 0;
+    fc.assert(
+      fc.property(arbitraryRuns, (runs) => {
+        let ledger: DelegationEntry[] = [];
+        for (const [at, { dispatches, chunk, settled }] of runs.entries()) {
+          const runId = `r${at}`;
+          const own = Array.from({ length: dispatches }, (_, n) => `${runId}-${n}`);
+          for (let from = 0; from < own.length; from += chunk) {
+            const answer = own.slice(from, from + chunk).map((id) => entry(id, { run_id: runId }));
+            ledger = mergeDelegations(ledger, answer);
+            const results = settled.flatMap((n) => own.slice(0, from + chunk)[n] ?? []);
+            ledger = mergeDelegations(
+              ledger,
+              results.map((id) => entry(id, { status: "completed" })),
+            );
+            const kept = ledger.filter((one) => one.run_id === runId).map((one) => one.id);
+            expect(kept).toEqual(own.slice(0, from + chunk));
+          }
+          expect(ledger.length).toBeLessThanOrEqual(DELEGATION_ENTRIES_MAX);
+        }
+        evicted += runs.reduce((sum, { dispatches }) => sum + dispatches, 0) - ledger.length;
+      }),
+      { numRuns: 200 },
+    );
+    expect(evicted, "the cap must be reached").toBeGreaterThan(100);
+  });
 
   test("ids are unique, terminal stays terminal, eviction stops at the cap and spares the newest run", () => {
     let evicted = 0;
