@@ -7,18 +7,13 @@
  * - The grant goes back exactly once, after the last item has stopped. A wake that is expired, or whose grant another
  *   delivery holds, has nothing to give back.
  */
-import type { BatchWorkRows } from "../domain/batch/batch-repository.ts";
-import type { BatchFile, Wake } from "../domain/batch/batch.ts";
+import type { Wake } from "../domain/batch/batch.ts";
 import { parseBatchWake } from "../protocol/queue-messages.ts";
-import { ItemGroup, type ItemGroupPorts } from "../agent/batches/item-group.ts";
+import { claimAndRun, type ClaimPorts } from "../agent/batches/claim-and-run.ts";
 import type { GrantReturn } from "../agent/batches/item-runner.ts";
-import { LeaseKeeper } from "../agent/batches/lease-keeper.ts";
 
-export interface BatchConsumerDeps extends ItemGroupPorts {
-  readonly rows: BatchWorkRows;
+export interface BatchConsumerDeps extends ClaimPorts {
   readonly grants: GrantReturn;
-  readonly newId: () => string;
-  readonly leaseMs: number;
 }
 
 /** Wakes of one delivery run side by side: an item may take 13 of the invocation's 15 minutes. */
@@ -39,33 +34,11 @@ export async function consumeBatchWakes(delivery: MessageBatch, deps: BatchConsu
 }
 
 async function consumeWake(wake: Wake, deps: BatchConsumerDeps): Promise<void> {
-  const returnsGrant = await claimAndRun(wake, deps).catch((fault: unknown) => {
+  const end = await claimAndRun(wake, deps).catch((fault: unknown) => {
     deps.log("batch claim or run failed", { batch_id: wake.batchId, fault: String(fault) });
-    return true;
+    return "ran" as const;
   });
-  if (!returnsGrant) return;
+  if (end === "not_ours") return;
   const { owner, threadId, batchId, grantId } = wake;
   await deps.grants.returnGrant({ owner, threadId, batchId, grantId });
-}
-
-/** False when there is no grant of ours to return. */
-async function claimAndRun(wake: Wake, deps: BatchConsumerDeps): Promise<boolean> {
-  const { rows, newId, now, leaseMs } = deps;
-  const claimedAt = now();
-  const expiresAt = claimedAt + leaseMs;
-  const claim = await rows.systemClaim({ wake, leaseToken: newId(), now: claimedAt, leaseExpiresAt: expiresAt });
-  if (claim.kind === "expired" || claim.kind === "taken") return false;
-  if (claim.kind === "empty") return true;
-  const { lease, items, batch } = claim;
-  const onFault = (fault: unknown): void => {
-    deps.log("batch heartbeat failed", { batch_id: wake.batchId, fault: String(fault) });
-  };
-  const keeper = new LeaseKeeper({ rows, lease, expiresAt, leaseMs, timers: deps.timers, now, onFault });
-  try {
-    const files: readonly BatchFile[] = await rows.systemLoadFiles(wake.batchId);
-    await new ItemGroup(deps, { wake, lease, items, batch, files, leaseSignal: keeper.signal }).run();
-  } finally {
-    keeper.stop();
-  }
-  return true;
 }
