@@ -36,7 +36,7 @@ export function assembleLeadAgent(config: RunnableConfig, options: Partial<LeadA
 
 function assemble(config: RunnableConfig, options: LeadAgentOptions): LeadAgent {
   const { deputy, models, services } = options;
-  const agent = resolveCustomAgent(config.configurable ?? {}, options.agent);
+  const agent = resolveCustomAgent(config, options.agent);
   const allowedSubagents = narrowSubagents(options.allowedSubagents ?? null, agent.allowedSubagents);
   const run = resolveRunOptions(config, { deputy, models, maxRunning: options.admission.snapshot().max_running });
   const model = models.find(run.modelName) ?? models.find();
@@ -61,6 +61,7 @@ function assemble(config: RunnableConfig, options: LeadAgentOptions): LeadAgent 
     instructions: [deputy.agents.lead_instructions, ...agent.operatorInstructions].join("\n\n"),
     ...(delegates ? { delegation: { limits: run.limits, subagents: registry.operatorList() } } : {}),
     hasBatches: tools.some((tool) => tool.name === "batch_task"),
+    hasBatchStatus: tools.some((tool) => tool.name === "batch_status"),
     hasBash: tools.some((tool) => tool.name === "bash"),
   });
   const { maxTurns } = run;

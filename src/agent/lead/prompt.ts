@@ -13,6 +13,8 @@ export interface LeadPromptParts {
   /** Absent when delegation is switched off. */
   readonly delegation?: LeadDelegationParts;
   readonly hasBatches: boolean;
+  /** Whether it can also look after them: a tool that the lead does not have is not named. */
+  readonly hasBatchStatus?: boolean;
   /** Whether the lead has the `bash` tool: without it no example speaks of commands. */
   readonly hasBash: boolean;
 }
@@ -23,8 +25,12 @@ interface LeadDelegationParts {
   readonly subagents: readonly SubagentDefinition[];
 }
 
-const ROLE = `You are the lead agent of Deputy. You carry out what the user asks with your tools, and you may hand parts
-of the work to subagents where that pays.
+const ROLE = "You are the lead agent of Deputy. You carry out what the user asks with your tools";
+
+const MAY_DELEGATE = `, and you may hand parts
+of the work to subagents where that pays.`;
+
+const GUIDELINES = `
 
 <guidelines>
 - Work from what tools show you. Never invent a number, a file or a result.
@@ -34,11 +40,11 @@ of the work to subagents where that pays.
 </guidelines>`;
 
 export function renderLeadPrompt(parts: LeadPromptParts): string {
-  const { delegation, instructions, hasBatches, hasBash } = parts;
+  const { delegation, instructions, hasBatches, hasBatchStatus = false, hasBash } = parts;
   const sections = [
-    ROLE,
+    `${ROLE}${delegation === undefined ? "." : MAY_DELEGATE}${GUIDELINES}`,
     ...(delegation === undefined ? [] : [renderThinking(delegation), renderDelegation(delegation, hasBash)]),
-    hasBatches ? BATCHES : "",
+    hasBatches ? renderBatches(hasBatchStatus) : "",
     ...(delegation === undefined ? [] : [renderReminder(delegation)]),
     instructions.trim(),
   ];
@@ -71,11 +77,17 @@ ${limitsLine(limits)}
 </critical_reminders>`;
 }
 
-const BATCHES = `<batches>
-\`batch_task\` starts many independent items in the background and returns at once with an id; the results are exported,
-you never see them. Use it only when the user asks for a batch or for the same work over many items. Check on it with
-\`batch_status\` when asked; do not wait for it in a loop.
+function renderBatches(hasBatchStatus: boolean): string {
+  return `<batches>
+${BATCHES}${hasBatchStatus ? FOLLOW_BATCHES : ""}
 </batches>`;
+}
+
+const BATCHES = `\`batch_task\` starts many independent items in the background and returns at once with an id; the results are exported,
+you never see them. Use it only when the user asks for a batch or for the same work over many items.`;
+
+const FOLLOW_BATCHES = ` Check on it with
+\`batch_status\` when asked; do not wait for it in a loop.`;
 
 /** A custom description may be long; one line says what the type is for. Escaped: it must not open or close a block. */
 function firstLine(description: string): string {

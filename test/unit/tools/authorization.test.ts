@@ -186,6 +186,20 @@ describe("a denied tool (R123)", () => {
     expect(descriptor.hooks).not.toContain("subagent_limit");
     expect(descriptor.parts.systemPrompt).not.toContain("subagent_system");
     expect(descriptor.parts.systemPrompt).not.toContain("`task`");
+    expect(descriptor.parts.systemPrompt).not.toContain("subagents where that pays");
+  });
+
+  it.each(["batch_task", "batch_status"])("`%s` denied is named nowhere in the prompt", (name) => {
+    const never = async (): Promise<never> => {
+      throw new Error("no batch is submitted here");
+    };
+    const { options, config } = leadFixture({ batches: { submit: never, status: never, cancel: never } });
+    const whole = assembleLeadAgent(config, options).descriptor.parts.systemPrompt;
+    expect(whole).toContain(name);
+    const authorization = new ToolAuthorization({ policy: denying(name), principal: ALICE });
+    const { descriptor } = assembleLeadAgent(config, { ...options, authorization });
+    expect(descriptor.parts.systemPrompt).not.toContain(name);
+    expect(descriptor.tools).not.toContain(name);
   });
 
   it("`task` denied at its call: a failed delegation in result and ledger at once, without a slot or a child", async () => {
