@@ -2,7 +2,7 @@
  * Creating, changing and deleting an owner's assistants. Owns the rules of a change: the deployment's assistants are
  * neither changed nor deleted, a graph must exist, what a custom agent's options may hold, and how fields are merged.
  */
-import { parseAgentOptions } from "../domain/assistant/agent-snapshot.ts";
+import { type AgentOptionPlaces, type AgentOptions, parseAgentOptions } from "../domain/assistant/agent-snapshot.ts";
 import type { AssistantFields, AssistantRefusal, StoredAssistant } from "../domain/assistant/assistant.ts";
 import { unreachable } from "../domain/shared/assert.ts";
 import { type Result, ok } from "../domain/shared/result.ts";
@@ -97,17 +97,16 @@ function validateFields(deps: Deps, fields: AssistantFields): Result<null, ApiRe
   if (graphId !== LEAD_GRAPH_ID) return ok(null);
   const options = checkLeadOptions(deps.graphs, { config, context });
   if (!options.ok) return options;
-  const configurable = validateAgentOptions(config["configurable"], "body.config.configurable");
-  return configurable.ok ? validateAgentOptions(context, "body.context") : configurable;
+  const agent = readAgentOptions({ configurable: config["configurable"], context }, "body");
+  return agent.ok ? ok(null) : agent;
 }
 
-/** `where` names the place for the client. */
-export function validateAgentOptions(options: unknown, where: string): Result<null, ApiRefusal> {
-  const given = typeof options === "object" && options !== null ? (options as Record<string, unknown>) : {};
-  const parsed = parseAgentOptions(given);
-  if (parsed.ok) return ok(null);
-  const { option, message } = parsed.error;
-  const path = `${where}.${option}`;
+/** `where` names for the client whose options they are. */
+export function readAgentOptions(places: AgentOptionPlaces, where: string): Result<AgentOptions, ApiRefusal> {
+  const parsed = parseAgentOptions(places);
+  if (parsed.ok) return parsed;
+  const { message } = parsed.error;
+  const path = `${where}.${parsed.error.path}`;
   return refuse("invalid_request", `${path}: ${message}`, { issues: [{ path, message }] });
 }
 

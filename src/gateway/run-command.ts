@@ -3,19 +3,14 @@
  * context and metadata lie below the run's own (LangGraph's rule), and a run of the lead agent takes its agent's texts and
  * restrictions along as they are now, so that no later change of the assistant reaches it.
  */
-import {
-  AGENT_OPTIONS,
-  narrowSubagents,
-  parseAgentOptions,
-  type AgentSnapshot,
-} from "../domain/assistant/agent-snapshot.ts";
+import { AGENT_OPTIONS, narrowSubagents, type AgentSnapshot } from "../domain/assistant/agent-snapshot.ts";
 import { type Result, ok } from "../domain/shared/result.ts";
 import type { Assistant } from "../protocol/assistants.ts";
 import type { ApiRefusal } from "../protocol/errors.ts";
 import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
 import type { CreateRunBody } from "../protocol/runs.ts";
 import type { RunCommand } from "../protocol/thread-rpc.ts";
-import { validateAgentOptions } from "./assistant-changes.ts";
+import { readAgentOptions } from "./assistant-changes.ts";
 import { type AssistantDeps, findAssistant, type FoundAssistant } from "./assistants.ts";
 import { FORWARDED_HEADER_BYTES_MAX } from "./bounds.ts";
 import { refuse } from "./errors.ts";
@@ -80,11 +75,9 @@ function withAgent(
   own: CreateRunBody,
 ): Result<RunCommand, ApiRefusal> {
   const { config, context } = assistant;
-  const of = parsedOptions({ ...(config["configurable"] as Json | undefined), ...context }, "assistant");
+  const of = readAgentOptions({ configurable: config["configurable"], context }, "assistant");
   if (!of.ok) return of;
-  const checked = validateAgentOptions(own.config?.configurable, "body.config.configurable");
-  if (!checked.ok) return checked;
-  const given = parsedOptions({ ...own.config?.configurable, ...own.context }, "body.context");
+  const given = readAgentOptions({ configurable: own.config?.configurable, context: own.context }, "body");
   if (!given.ok) return given;
   const text = given.value.instructions ?? of.value.instructions ?? "";
   const agent: AgentSnapshot = {
@@ -98,13 +91,6 @@ function withAgent(
     tools: operator?.tools ?? null,
   };
   return ok({ ...command, body: withoutAgentOptions(command.body), agent });
-}
-
-function parsedOptions(options: Json, where: string) {
-  const parsed = parseAgentOptions(options);
-  if (parsed.ok) return parsed;
-  const { option, message } = parsed.error;
-  return refuse("invalid_request", `${where}.${option}: ${message}`, { path: [where, option] });
 }
 
 /** The snapshot has them: in the config they would go along with every frame of the run. */

@@ -54,26 +54,49 @@ export interface AgentOptions {
   readonly allowedSubagents: readonly string[] | null;
 }
 
+/** Where the options stand: in a run, in an assistant, in LangGraph's own config. */
+export interface AgentOptionPlaces {
+  readonly configurable?: unknown;
+  readonly context?: unknown;
+}
+
 export interface AgentOptionRefusal {
-  readonly option: (typeof AGENT_OPTIONS)[number];
+  /** The option with its place. */
+  readonly path: string;
   readonly message: string;
 }
 
 const SUBAGENT_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** Reads the two options from a `configurable` or a `context`; everything else in it is left alone. */
-export function parseAgentOptions(
-  options: Readonly<Record<string, unknown>>,
-): Result<AgentOptions, AgentOptionRefusal> {
+/**
+ * Reads the two options where they stand; everything else there is left alone. A context's instructions win over a
+ * configurable's, as every option's do; of the two lists both bind.
+ */
+export function parseAgentOptions({
+  configurable,
+  context,
+}: AgentOptionPlaces): Result<AgentOptions, AgentOptionRefusal> {
+  const inConfig = parsePlace(configurable, "config.configurable");
+  if (!inConfig.ok) return inConfig;
+  const inContext = parsePlace(context, "context");
+  if (!inContext.ok) return inContext;
+  return ok({
+    instructions: inContext.value.instructions ?? inConfig.value.instructions,
+    allowedSubagents: narrowSubagents(inConfig.value.allowedSubagents, inContext.value.allowedSubagents),
+  });
+}
+
+function parsePlace(place: unknown, name: string): Result<AgentOptions, AgentOptionRefusal> {
+  const options = typeof place === "object" && place !== null ? (place as Record<string, unknown>) : {};
   const instructions = options[INSTRUCTIONS_OPTION] ?? undefined;
   const allowed = options[ALLOWED_SUBAGENTS_OPTION] ?? null;
   if (instructions !== undefined && !isInstructions(instructions)) {
     const message = `must be a string of at most ${AGENT_INSTRUCTIONS_CHARS_MAX} characters`;
-    return err({ option: INSTRUCTIONS_OPTION, message });
+    return err({ path: `${name}.${INSTRUCTIONS_OPTION}`, message });
   }
   if (allowed !== null && !isNameList(allowed)) {
     const message = `must be null for all, or a list of at most ${ALLOWED_SUBAGENTS_MAX} subagent names (${SUBAGENT_NAME.source})`;
-    return err({ option: ALLOWED_SUBAGENTS_OPTION, message });
+    return err({ path: `${name}.${ALLOWED_SUBAGENTS_OPTION}`, message });
   }
   return ok({ instructions, allowedSubagents: allowed === null ? null : [...new Set(allowed)] });
 }

@@ -267,24 +267,36 @@ describe("allowed_subagents", () => {
     );
   });
 
-  it("R9 a restriction that cannot be read is refused, never read as none", async () => {
+  it("R9 a restriction that cannot be read is refused with its place, never read as none", async () => {
     const bad = ["bash", 7, {}, [1], ["two words"], ["x".repeat(65)], Array(ALLOWED_SUBAGENTS_MAX + 1).fill("a")];
     for (const allowed_subagents of bad) {
-      expect(parseAgentOptions({ allowed_subagents })).toMatchObject({
+      expect(parseAgentOptions({ context: { allowed_subagents } })).toMatchObject({
         ok: false,
-        error: { option: "allowed_subagents" },
+        error: { path: "context.allowed_subagents" },
       });
       expect(() => leadFixture({ configurable: { allowed_subagents } })).toThrow(
-        /allowed_subagents must be null for all, or a list of at most 500 subagent names/,
+        /config\.configurable\.allowed_subagents must be null for all, or a list of at most 500 subagent names/,
       );
     }
     for (const instructions of [7, ["x"], "x".repeat(AGENT_INSTRUCTIONS_CHARS_MAX + 1)]) {
-      expect(parseAgentOptions({ instructions })).toMatchObject({ ok: false, error: { option: "instructions" } });
+      const refused = { ok: false, error: { path: "config.configurable.instructions" } };
+      expect(parseAgentOptions({ configurable: { instructions }, context: {} })).toMatchObject(refused);
     }
-    expect(parseAgentOptions({ instructions: null, allowed_subagents: null, other: 1 })).toEqual(
-      ok({ instructions: undefined, allowedSubagents: null }),
+  });
+
+  it("reads both places of a config: of two lists both bind, of two texts the context's is taken", () => {
+    const none = { instructions: undefined, allowedSubagents: null };
+    expect(parseAgentOptions({})).toEqual(ok(none));
+    expect(parseAgentOptions({ configurable: { instructions: null, allowed_subagents: null, other: 1 } })).toEqual(
+      ok(none),
     );
-    expect(parseAgentOptions({ allowed_subagents: ["a", "a"] })).toMatchObject({ value: { allowedSubagents: ["a"] } });
+    const configurable = { instructions: "a", allowed_subagents: ["a", "a", "b"] };
+    expect(parseAgentOptions({ configurable, context: { allowed_subagents: null } })).toEqual(
+      ok({ instructions: "a", allowedSubagents: ["a", "b"] }),
+    );
+    expect(parseAgentOptions({ configurable, context: { instructions: "", allowed_subagents: ["b", "c"] } })).toEqual(
+      ok({ instructions: "", allowedSubagents: ["b"] }),
+    );
   });
 });
 

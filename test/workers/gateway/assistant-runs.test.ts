@@ -129,6 +129,7 @@ describe("the agent a run is accepted with", () => {
     expect(await allowed(inConfig(["checker", "general-purpose"]))).toEqual(["checker"]);
     expect(await allowed({ context: { allowed_subagents: ["general-purpose"] } })).toEqual([]);
     expect(await allowed(inConfig([]))).toEqual([]);
+    expect(await allowed({ ...inConfig(["bash"]), context: { allowed_subagents: null } })).toEqual(["bash"]);
     // Metadata is no way to say it: what a client writes there is the client's own note.
     expect(await allowed({ metadata: { allowed_subagents: ["general-purpose"] } })).toEqual(["bash", "checker"]);
   });
