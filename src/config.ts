@@ -20,7 +20,7 @@ const modelSchema = z.strictObject({
   model: z.string().min(1).optional(),
   temperature: z.number().min(0).max(2).optional(),
   max_output_tokens: integer(1, 1_000_000).optional(),
-  /** The model can think before it answers; it does where a run asks for it, never in a child. */
+  /** The model can think before it answers; a lead does unless its run says no, a child never. */
   thinking: z.boolean().default(false),
   /** `anthropic`: a budget, for models that take one; without it the model decides by itself (adaptive). */
   thinking_budget_tokens: integer(1_024, 1_000_000).optional(),

@@ -18,7 +18,7 @@ export interface ModelRequest {
   /** At most one system message, first; the rest obeys `assertModelRequest`. */
   readonly messages: readonly BaseMessage[];
   readonly tools: readonly ToolSpec[];
-  /** Whether the run asks for extended thinking. A model whose `thinking` flag is off does not think all the same. */
+  /** Whether extended thinking is asked for. A model whose `thinking` flag is off does not think all the same. */
   readonly thinking?: boolean;
   /** Who is to answer, on the way through the hooks; a model itself is not given it. */
   readonly model?: ChatModel;

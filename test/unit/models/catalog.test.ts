@@ -33,6 +33,20 @@ describe("the default model", () => {
     expect(catalog.defaultName).toBe("gpt");
   });
 
+  it("is Anthropic's where only its key is there, and OpenAI's where both are: the order is the configuration's", () => {
+    const anthropicApiKey = "k";
+    expect(catalogOf(undefined, { anthropicApiKey }).names()).toEqual(["anthropic", "scripted"]);
+    expect(catalogOf(undefined, { anthropicApiKey: " " }).names()).toEqual(["scripted"]);
+    expect(catalogOf(undefined, { anthropicApiKey, openaiApiKey: "k" }).names()).toEqual([
+      "openai",
+      "anthropic",
+      "scripted",
+    ]);
+    const claude = { name: "claude", provider: "anthropic" };
+    const catalog = catalogOf([claude, openai], { anthropicApiKey, openaiApiKey: "k" });
+    expect(catalog.defaultName).toBe("claude");
+  });
+
   it("is meant by no name and by inherit; an unknown name finds nothing", () => {
     const catalog = catalogOf([openai], { openaiApiKey: "k" });
     expect(catalog.find()?.name).toBe("gpt");
@@ -40,6 +54,37 @@ describe("the default model", () => {
     expect(catalog.find("scripted")?.provider).toBe("scripted");
     expect(catalog.find("unknown")).toBeUndefined();
   });
+});
+
+describe("flags (R166)", () => {
+  const sent: string[] = [];
+  const credentials = { openaiApiKey: "k", anthropicApiKey: "k" };
+  const record: typeof fetch = (_url, init) => {
+    sent.push(init?.body as string);
+    return Promise.resolve(new Response("no", { status: 400 }));
+  };
+  const image = { type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } };
+  const looking = { messages: [new HumanMessage({ content: [image] })], tools: [] };
+
+  it("stand on the model, and on those that stand in for it", () => {
+    const claude = { name: "claude", provider: "anthropic", thinking: true, fallbacks: ["gpt", "scripted"] };
+    const found = catalogOf([claude, { ...openai, vision: true }], credentials).find("claude");
+    expect(found).toMatchObject({ provider: "anthropic", thinking: true, vision: false });
+    expect(found?.fallbacks).toMatchObject([{ name: "gpt", thinking: false, vision: true }, { name: "scripted" }]);
+  });
+
+  it.each(["openai", "anthropic"])(
+    "a model of %s without vision is sent a note in an image's place",
+    async (provider) => {
+      for (const vision of [true, false]) {
+        const model = catalogOf([{ name: "m", provider, vision }], credentials, record).find("m");
+        await expect(model?.generate(looking, {})).rejects.toMatchObject({ status: 400 });
+        expect(sent.at(-1)?.includes("AAAA")).toBe(vision);
+        expect(sent.at(-1)?.includes("does not read images")).toBe(!vision);
+      }
+      expect(looking.messages[0]?.content).toEqual([image]);
+    },
+  );
 });
 
 describe("fallback models", () => {
