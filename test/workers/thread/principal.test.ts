@@ -1,13 +1,14 @@
 /** Whom a run belongs to: written when it is accepted, and judged by at every start of it (R123). */
-import { env } from "cloudflare:test";
+import { env, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import type { DeputyConfigInput } from "../../../src/config.ts";
 import type { Role } from "../../../src/domain/trust/principal.ts";
 import type { ThreadRuntime } from "../../../src/durable-objects/thread-runtime.ts";
+import { threadObjectName } from "../../../src/platform/thread-directory.ts";
 import { createRunBodySchema } from "../../../src/protocol/runs.ts";
 import { plainTool, succeeded } from "../../support/agent-fixture.ts";
 import { eventually } from "../../support/eventually.ts";
-import { asking } from "../../support/http.ts";
+import { asking, newThread, send, sendJson, streamRun } from "../../support/http.ts";
 import { type ThreadWakes, withWakes } from "../../support/thread-wakes.ts";
 
 const config: DeputyConfigInput = { tools: { roles: { user: { deny: ["probe"] } } } };
@@ -54,6 +55,28 @@ async function answerTo(thread: ThreadWakes, script: string, from: Parameters<ty
 const LEAD = "@ call probe {}\n@ say {{result:1}}";
 const CHILD =
   "@ delegate general-purpose :: look :: <<'CHILD'\n@ call probe {}\n@ say child {{result:1}}\nCHILD\n@ say {{result:1}}";
+
+/** What the object stored of the runs that were created over HTTP. */
+async function storedPrincipals(owner: string, threadId: string): Promise<unknown[]> {
+  const stub = env.THREADS.get(env.THREADS.idFromName(threadObjectName(owner, threadId)));
+  return runInDurableObject(stub, (_instance, { storage }) => {
+    const rows = storage.sql.exec<{ command: string }>("SELECT command FROM runs ORDER BY run_id").toArray();
+    return rows.map(({ command }) => (JSON.parse(command) as { principal?: unknown }).principal);
+  });
+}
+
+it("R123 every create route stores the owner and the role of the key, whatever the body claims", async () => {
+  const claim = { config: { configurable: { principal: { owner: "eve", role: "admin" }, role: "admin" } } };
+  const threadId = await newThread();
+  await streamRun(threadId, asking("@ say one", claim));
+  await sendJson("POST", `/threads/${threadId}/runs/wait`, asking("@ say two", claim));
+  const run = await sendJson<{ run_id: string }>("POST", `/threads/${threadId}/runs`, asking("@ say three", claim));
+  await send("GET", `/threads/${threadId}/runs/${run.run_id}/join`);
+  const alice = { owner: "alice", role: "user" };
+  expect(await storedPrincipals("alice", threadId)).toEqual([alice, alice, alice]);
+  const shown = await (await send("GET", `/threads/${threadId}/runs/${run.run_id}`)).text();
+  expect(shown).not.toContain('"owner":"alice"');
+});
 
 describe("a run's principal", () => {
   it.each([
