@@ -1,5 +1,5 @@
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { toDelegationKwargs } from "../../../src/domain/delegation/delegation-result.ts";
 import {
@@ -116,12 +116,12 @@ describe("persisted steps", () => {
     if (!step.ok) throw new Error(step.error.field);
     expect(step.value.text).toBe("😀".repeat(STEP_CHARS_MAX));
     const logged = String(step.value.tool_calls?.[0]?.args);
-    expect([...logged]).toHaveLength(STEP_CHARS_MAX);
+    expect(Array.from(logged)).toHaveLength(STEP_CHARS_MAX);
     const live = toLiveStep(
       new AIMessage({ id: "a", content: long, tool_calls: [{ ...call, id: "c", type: "tool_call" }] }),
     );
     const shown = [logged, live.content as string, String((live.tool_calls as { args: unknown }[])[0]?.args)];
-    expect(shown.map((text) => [text.isWellFormed(), [...text].length <= STEP_CHARS_MAX])).toEqual(
+    expect(shown.map((text) => [text.isWellFormed(), Array.from(text).length <= STEP_CHARS_MAX])).toEqual(
       Array.from(shown, () => [true, true]),
     );
     expect(toSubagentStep("t", 0, { kind: "ai", text: "😀".repeat(STEP_CHARS_MAX) })).toMatchObject({

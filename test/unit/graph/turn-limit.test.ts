@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { AIMessage } from "@langchain/core/messages";
 import { describe, expect, test } from "vitest";
 import { agentFixture, humanInput, plainTool, runConfig, succeeded } from "../../support/agent-fixture.ts";

@@ -139,7 +139,7 @@ describe("R57 a refused delegation", () => {
     const delegate = "@ delegate general-purpose :: count :: say one";
     const script = [delegate, delegate, delegate, "@ say end"].join("\n");
     const state = await graph.invoke({ messages: [new HumanMessage({ id: "h1", content: script })] }, config);
-    const results = taskResults(state as never);
+    const results = taskResults(state);
     expect(results.map(({ additional_kwargs: kwargs }) => kwargs["subagent_error_code"])).toEqual([
       "admission_rejected",
       "admission_rejected",
