@@ -170,7 +170,7 @@ describe("a child that does not complete", () => {
     expect(fixture.admission.snapshot().running).toBe(0);
   });
 
-  test("only the fallback marker on the last answer makes a child failed", async () => {
+  test("R88 only the fallback marker on the last answer makes a child failed", async () => {
     const marker = { additional_kwargs: { deerflow_error_fallback: true } };
     const failing = delegationFixture({
       lead: delegatesOnce({ id: "call_a", prompt: "count" }),

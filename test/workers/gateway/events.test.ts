@@ -31,7 +31,7 @@ function thread(threadId: string, events: RunEvent[]) {
   });
 }
 
-it("flushes the object's outbox before it reads, so the tail is never missing", async () => {
+it("R116: flushes the object's outbox before it reads, so the tail is never missing", async () => {
   const deps = gatewayDeps({ threads: thread("tail", [event(1), event(2)]) });
   const answer = await ask(deps, "/threads/tail/runs/r/events");
   expect((await answer.json<RunEventRow[]>()).map((row) => row.seq)).toEqual([1, 2]);

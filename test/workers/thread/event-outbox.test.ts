@@ -117,7 +117,7 @@ it("cuts a content that could not be stored and says so", async () => {
   });
 });
 
-it("costs one row an append and one row a flush", async () => {
+it("R116 costs one row an append and one row a flush", async () => {
   await withOutbox((outbox, storage) => {
     outbox.append([draft("a")], { now: 0 });
     const before = totalChanges(storage);
