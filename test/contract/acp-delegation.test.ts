@@ -48,6 +48,7 @@ async function delegate(plan: readonly AgentStep[], journal: DelegationJournal =
     grants: memoryGrants(),
     now: Date.now,
     newId: countedIds("grant"),
+    onBatchTurn: () => {},
     timers: systemTimers,
   });
   const executor = new SubagentExecutor({ service: service(), admission, journal, timers: systemTimers });

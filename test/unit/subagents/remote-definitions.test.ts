@@ -1,5 +1,5 @@
 import { expect, test, describe } from "vitest";
-import { parseDeputyConfig, type DeputyConfigInput } from "../../../src/config.ts";
+import { parseDeputyConfig } from "../../../src/config.ts";
 import { withoutOperatorSecrets, withOperatorSecrets } from "../../../src/agent/subagents/operator-secrets.ts";
 import { operatorSummaries } from "../../../src/agent/subagents/operator-summaries.ts";
 import { SubagentRegistry } from "../../../src/agent/subagents/registry.ts";
@@ -13,7 +13,7 @@ const ACP = { url: URL_OF_AGENT, headers: { authorization: SECRET } };
 const REMOTE = { description: "does it elsewhere", provider: "acp" as const, acp: ACP };
 
 const parse = (agent: unknown, more: object = {}) =>
-  parseDeputyConfig({ subagents: { custom_agents: { remote: agent }, ...more } } as DeputyConfigInput);
+  parseDeputyConfig({ subagents: { custom_agents: { remote: agent }, ...more } });
 
 const errorOf = (agent: unknown, more: object = {}): string => {
   try {

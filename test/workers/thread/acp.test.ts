@@ -123,3 +123,22 @@ it("R158 P1 after a crash the agent is not asked again: the delegation is failed
     await fetch(`${inject("acpAgent")}/open?gate=${gate}`);
   });
 });
+
+it("R158 a batch of an agent over acp has one attempt an item, and its stored definition has no header", async () => {
+  await withWakes(async (thread) => {
+    const runtime = await thread.create({ config: configOf("") });
+    const body = { title: "Look", subagent_type: "remote", items: [{ key: "a", prompt: "look" }] };
+    const submitter = { submissionKey: null, role: "user" } as const;
+    const twice = await runtime.batches.create({ ...body, max_attempts: 2 }, submitter);
+    expect(twice).toMatchObject({ ok: false, error: { message: expect.stringContaining("the range is 1 to 1") } });
+    const created = await runtime.batches.create(body, submitter);
+    if (!created.ok) throw new Error(created.error.message);
+    const { batch_id: batchId, max_attempts } = created.value.batch;
+    expect(max_attempts).toBe(1);
+    const stored = await env.DB.prepare("SELECT definition FROM batch_definitions WHERE batch_id = ?")
+      .bind(batchId)
+      .first();
+    expect(JSON.stringify(stored)).toContain('\\"acp\\":{');
+    expect(JSON.stringify(stored)).not.toContain("marker-secret");
+  });
+});
