@@ -58,7 +58,7 @@ export interface SubagentRequest {
   readonly id: string;
   /** Called for every assistant and tool message as it appears. Must not throw. */
   readonly onMessage?: (message: BaseMessage, origin: MessageOrigin) => void;
-  /** A short display name; kept with the child where the provider keeps its children. */
+  /** A short display name, in the metadata of what the child runs. */
   readonly label?: string;
   /** Needs `outputSchema`. A JSON Schema of the subset that `checkOutputSchema` names. */
   readonly outputSchema?: unknown;

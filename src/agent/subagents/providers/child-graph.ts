@@ -13,7 +13,7 @@ import { STRUCTURED_OUTPUT_NOTE, STRUCTURED_OUTPUT_TOOL_NAME, type StructuredOut
 
 export const CHILD_DEPTH_KEY = "deputy_depth";
 export const CHILD_TASK_KEY = "deputy_task_id";
-/** In the metadata of the child's checkpoints and traces. */
+/** In the metadata that callbacks and traces of the child get. */
 export const CHILD_LABEL_KEY = "subagent_label";
 
 /**
