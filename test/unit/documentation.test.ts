@@ -30,24 +30,36 @@ function missingTests(page: string): string[] {
     .map(([, file, name]) => `${file} > ${name}`);
 }
 
-/** `table (column, …)` of every CREATE TABLE, comments left out. */
-function tablesOf(sql: string): string[] {
-  const bare = sql.replace(/--.*$/gm, "");
-  return [...bare.matchAll(/CREATE TABLE (\w+) \(([\s\S]*?)\n?\s*\)(?: WITHOUT ROWID)?;?\s*(?=$|CREATE)/g)].map(
-    ([, table = "", body = ""]) => {
-      const columns = [...body.matchAll(/(?:^|\n|, |^\s*)\s*([a-z_]+) (?:TEXT|INTEGER|BLOB)/g)].map(([, name]) => name);
-      return `| \`${table}\` | ${columns.map((name) => `\`${name}\``).join(", ")} |`;
-    },
+/** The columns of every table by its name: those it was made with, then those added later. */
+function tablesOf(statements: readonly string[]): ReadonlyMap<string, readonly string[]> {
+  const bare = statements.map((sql) => sql.replace(/--.*$/gm, ""));
+  const created = bare.flatMap((sql) => [
+    ...sql.matchAll(/CREATE TABLE (\w+) \(([\s\S]*?)\n?\s*\)(?: WITHOUT ROWID)?;?\s*(?=$|CREATE)/g),
+  ]);
+  const tables = new Map(
+    created.map(([, table = "", body = ""]) => {
+      const columns = [...body.matchAll(/(?:^|\n|, |^\s*)\s*([a-z_]+) (?:TEXT|INTEGER|BLOB)/g)].map(
+        ([, name = ""]) => name,
+      );
+      return [table, columns];
+    }),
   );
+  const added = bare.flatMap((sql) => [...sql.matchAll(/ALTER TABLE (\w+) ADD COLUMN (\w+)/g)]);
+  for (const [, table = "", column = ""] of added) tables.get(table)?.push(column);
+  return tables;
+}
+
+/** As the page's tables begin a row. */
+function rowsOf(tables: ReadonlyMap<string, readonly string[]>): string[] {
+  return [...tables].map(([table, columns]) => `| \`${table}\` | ${columns.map((name) => `\`${name}\``).join(", ")} |`);
 }
 
 describe("documentation", () => {
   it("docs/storage.md has every table with its columns in their order", () => {
     const storage = readFileSync("docs/storage.md", "utf8");
-    const own = OBJECT_SCHEMA.flatMap((step) => step.statements).flatMap(tablesOf);
-    const shared = readdirSync("migrations").flatMap((name) =>
-      tablesOf(readFileSync(join("migrations", name), "utf8")),
-    );
+    const own = rowsOf(tablesOf(OBJECT_SCHEMA.flatMap((step) => step.statements)));
+    const files = readdirSync("migrations").sort();
+    const shared = rowsOf(tablesOf(files.map((name) => readFileSync(join("migrations", name), "utf8"))));
     expect([own.length, shared.length]).toEqual([14, 14]);
     expect([...own, ...shared].filter((row) => !storage.includes(row))).toEqual([]);
   });
