@@ -13,7 +13,7 @@ describe.each([
   providerSuite({ provider, child: plannedChild, reporting: reportingChild });
 });
 
-test("a provider is told apart by whether its children can be steered and resumed", async () => {
+test("R140 R151 a provider is told apart by whether its children can be steered and resumed", async () => {
   for (const [provider, isSteerable] of [
     [spawnProvider(), false],
     [forkProvider(), true],
@@ -51,7 +51,7 @@ class PerEmitGuard {
   }
 }
 
-test("the listener test of the suite fails on a guard around the whole emit", async () => {
+test("R157 the listener test of the suite fails on a guard around the whole emit", async () => {
   const { request } = plannedChild([{ says: "42" }]);
   await expect(tellsEveryListener(new PerEmitGuard(), "spawn", request)).rejects.toThrow(/subagent\/start/);
 });

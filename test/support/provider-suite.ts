@@ -88,7 +88,7 @@ export function providerSuite(subject: ProviderSubject): void {
 
 function registrationSuite({ provider, child }: ProviderSubject): void {
   describe("registration", () => {
-    test("a live name cannot be taken twice, and is free after its disposal", async () => {
+    test("R153 a live name cannot be taken twice, and is free after its disposal", async () => {
       const { name } = provider();
       const seam = new SubagentService({ newId: countedIds(), reportFault: () => {} });
       const dispose = seam.register(provider());
@@ -125,7 +125,7 @@ function startSuite({ provider, child, reporting }: ProviderSubject): void {
     });
 
     test.each(CAPABILITIES)(
-      "an option that needs %s is refused where it is missing, in the order of checks",
+      "R138 R141 an option that needs %s is refused where it is missing, in the order of checks",
       async (at) => {
         const missing = CAPABILITIES.slice(CAPABILITIES.indexOf(at));
         const capabilities = { ...ALL, ...Object.fromEntries(missing.map((each) => [each, false])) };
@@ -141,7 +141,7 @@ function startSuite({ provider, child, reporting }: ProviderSubject): void {
     );
 
     test.each(CAPABILITIES)(
-      "what the provider says of %s is true: honoured, or refused before a child exists",
+      "R139 what the provider says of %s is true: honoured, or refused before a child exists",
       async (each) => {
         const { seam, events } = seamOf(provider());
         const option = OPTION_OF[each] as keyof typeof OPTIONS;
@@ -178,7 +178,7 @@ function startSuite({ provider, child, reporting }: ProviderSubject): void {
       await run.dispose();
     });
 
-    test("a signal that has fired rejects the start, of the service and of the provider, and nothing is told", async () => {
+    test("R152 a signal that has fired rejects the start, of the service and of the provider, and nothing is told", async () => {
       const { seam, events } = seamOf(provider());
       const { request, asked } = child([{ says: "42" }], { signal: AbortSignal.abort(new Error("too late")) });
       await expect(seam.start(provider().name, request)).rejects.toThrow("too late");
@@ -199,7 +199,7 @@ function resultSuite({ provider, child }: ProviderSubject): void {
   };
 
   describe("result", () => {
-    test("completed: the last text, and the delegation completed with it", async () => {
+    test("R147 completed: the last text, and the delegation completed with it", async () => {
       const end = await finish([{ says: "thinking" }, { says: "42" }]);
       expect(end).toMatchObject({
         text: "42",
@@ -208,7 +208,7 @@ function resultSuite({ provider, child }: ProviderSubject): void {
       });
     });
 
-    test("a child's failure is a result, never a rejection: what it said is kept, what went wrong stands apart", async () => {
+    test("R150 a child's failure is a result, never a rejection: what it said is kept, what went wrong stands apart", async () => {
       const end = await finish([{ says: "partial" }, { fails: "model is down" }]);
       expect(end).toMatchObject({ text: "partial", stopReason: "error", outcome: { status: "failed" } });
       expect(end.diagnostic).toContain("model is down");
@@ -229,7 +229,7 @@ function resultSuite({ provider, child }: ProviderSubject): void {
       expect(end).toMatchObject({ stopReason: "refusal", outcome: { status: "failed", result: "I will not" } });
     });
 
-    test("a reason that nobody knows is a failure", async () => {
+    test("R146 a reason that nobody knows is a failure", async () => {
       const { text, stopReason: _known, ...rest } = await finish([{ says: "42" }]);
       const outcome = decideOutcome({ ...rest, text, stopReason: "hibernated" }, 20);
       expect(outcome).toMatchObject({ status: "failed", result: "42", error: expect.stringContaining("hibernated") });
@@ -253,7 +253,7 @@ function structuredSuite({ provider, child, reporting }: ProviderSubject): void 
       return result;
     };
 
-    test("is the first value that fits the schema", async () => {
+    test("R144 is the first value that fits the schema", async () => {
       const planned = reporting?.([{ answer: "many" }, { answer: 42 }]) as SubjectChild;
       expect(await finish(planned)).toMatchObject({ stopReason: "completed", structured: { answer: 42 } });
     });
@@ -280,7 +280,7 @@ function stoppingSuite({ provider, child }: ProviderSubject): void {
   };
 
   describe("stopping", () => {
-    test("cancel settles as aborted with the partial text, and repeating it changes nothing", async () => {
+    test("R148 cancel settles as aborted with the partial text, and repeating it changes nothing", async () => {
       const started = await heldRun();
       started.run.cancel("enough");
       started.run.cancel("again");
@@ -307,7 +307,7 @@ function stoppingSuite({ provider, child }: ProviderSubject): void {
       expect(await run.result).toMatchObject({ stopReason: "completed", output: [{ type: "text", text: "42" }] });
     });
 
-    test("dispose of a running child settles it as aborted and waits until it is quiescent; repeats share it", async () => {
+    test("R149 dispose of a running child settles it as aborted and waits until it is quiescent; repeats share it", async () => {
       const { held, run, asked } = await heldRun();
       let isQuiescent = false;
       const disposals = [run.dispose(), run.dispose()].map((each) => each.then(() => (isQuiescent = true)));
@@ -366,7 +366,7 @@ function stoppingSuite({ provider, child }: ProviderSubject): void {
 
 function eventSuite({ provider, child }: ProviderSubject): void {
   describe("events", () => {
-    test("start precedes end, both under one run id; the end has the last text", async () => {
+    test("R155 start precedes end, both under one run id; the end has the last text", async () => {
       const { seam, events } = seamOf(provider());
       const run = await seam.start(provider().name, child([{ says: "42" }]).request);
       expect(events.map(({ type }) => type)).toEqual(["subagent/start"]);
@@ -381,7 +381,7 @@ function eventSuite({ provider, child }: ProviderSubject): void {
       await run.dispose();
     });
 
-    test("the first of two listeners throws, the second still sees start and end", async () => {
+    test("R157 the first of two listeners throws, the second still sees start and end", async () => {
       const { seam, faults } = seamOf(provider());
       await tellsEveryListener(seam, provider().name, child([{ says: "42" }]).request);
       expect(faults).toHaveLength(2);

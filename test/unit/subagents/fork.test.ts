@@ -42,7 +42,7 @@ async function runDelegating(fixture: ReturnType<typeof forkingLead>, signal?: A
 }
 
 describe("a fork's seed", () => {
-  test("is the parent's completed turns: not the question going on, not the call that delegates", async () => {
+  test("R159 by its definition's provider, is the parent's completed turns: not the question going on, not the call that delegates", async () => {
     const seen: string[][] = [];
     const fixture = forkingLead((request) => {
       seen.push(texts(request.messages));
