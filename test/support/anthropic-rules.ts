@@ -129,12 +129,14 @@ function checkAssistantOrder(blocks: readonly Fields[], at: number): void {
   );
 }
 
+const sorted = (texts: readonly string[]) => texts.toSorted((a, b) => a.localeCompare(b));
+
 /** Each call of the turn before has exactly one result, in front of everything else. */
 function checkResults(before: Fields | undefined, blocks: readonly Fields[], at: number): void {
   const calls = blocksOf(before).filter(isType("tool_use"));
   const results = blocks.filter(isType("tool_result"));
-  const open = calls.map(({ id }) => id).sort();
-  const answered = results.map(({ tool_use_id: id }) => id).sort();
+  const open = sorted(calls.map(({ id }) => String(id)));
+  const answered = sorted(results.map(({ tool_use_id: id }) => String(id)));
   need(
     JSON.stringify(open) === JSON.stringify(answered),
     `messages.${at}: each tool_use must have a corresponding tool_result block in the next message`,

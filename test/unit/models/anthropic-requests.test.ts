@@ -118,7 +118,7 @@ describe("a request of whatever is stored", () => {
     [{ type: "image", mimeType: "image/gif", data: "AA==" }, { media_type: "image/gif" }],
     [{ type: "image", source: { type: "url", url: "https://x.example/b" } }, { url: "https://x.example/b" }],
   ])("sends the image %j", async (block, source) => {
-    const body = await bodyOf({ messages: [new HumanMessage({ content: [block] } as never)], tools: [] });
+    const body = await bodyOf({ messages: [new HumanMessage({ content: [block] })], tools: [] });
     expect(body.messages[0]!.content).toMatchObject([{ type: "image", source }]);
   });
 
@@ -127,7 +127,7 @@ describe("a request of whatever is stored", () => {
     { type: "image", source: { type: "file", file_id: "f" } },
     { type: "input_audio", input_audio: { data: "AA==", format: "wav" } },
   ])("names what it cannot show, so that nothing stored poisons a thread: %j", async (block) => {
-    const body = await bodyOf({ messages: [new HumanMessage({ content: [block] } as never)], tools: [] });
+    const body = await bodyOf({ messages: [new HumanMessage({ content: [block] })], tools: [] });
     expect(body.messages[0]!.content).toEqual([
       { type: "text", text: expect.stringContaining(`"${block.type}"`) as string },
     ]);

@@ -108,7 +108,7 @@ describe("thinking and the answer (R186)", () => {
     expect(answer.content).toBe("hello you");
     expect(answer.additional_kwargs["reasoning_content"]).toContain(THINKING_MARK);
     expect(seen.map((chunk) => chunk.text).join("")).toBe("hello you");
-    expect(seen.map((chunk) => chunk.additional_kwargs["reasoning_content"] ?? "").join("")).toBe(
+    expect(seen.map((chunk) => (chunk.additional_kwargs["reasoning_content"] ?? "") as string).join("")).toBe(
       answer.additional_kwargs["reasoning_content"],
     );
   });
