@@ -20,7 +20,7 @@ export type CallStart =
 export const QUESTION_ARGUMENTS_CHARS_MAX = 4_000;
 
 /** Marks a result that stands for a call of which nobody knows whether it acted. */
-export const OUTCOME_UNKNOWN_KEY = "deputy_outcome_unknown";
+const OUTCOME_UNKNOWN_KEY = "deputy_outcome_unknown";
 
 const ANSWERS = ["run_again", "skip"] as const;
 

@@ -114,7 +114,7 @@ describe("the configuration's lists (R123)", () => {
       /tools\.deny: there is no tool 'bsh'\s+tools\.roles\.user\.allow: there is no tool 'reed'\s+the tools are: bash, ls,.*task/s,
     );
     expect(() => assertToolNames(toolsOf({ deny: ["task", "bash"] }), workspaceTools())).not.toThrow();
-    expect(() => parseDeputyConfig({ tools: { roles: { root: {} } } } as never)).toThrow(/tools\.roles/);
+    expect(() => parseDeputyConfig({ tools: { roles: { root: {} } } })).toThrow(/tools\.roles/);
   });
 });
 
