@@ -93,7 +93,7 @@ describe("instructions of a custom agent", () => {
         // Sent, not stored: neither the state nor the children have it.
         expect(state.messages.some((message) => message.text.includes("agent_instructions"))).toBe(false);
       }),
-      { numRuns: 25 },
+      { numRuns: 15 },
     );
   });
 
