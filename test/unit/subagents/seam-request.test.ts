@@ -24,7 +24,7 @@ test("R142 the prompt is the child's one Human message, verbatim, as a string or
 
 test("R143 a child works in its parent's workspace, thread and run, one level deeper, under its own label", async () => {
   const seen: Record<string, unknown>[] = [];
-  const look = plainTool("look", ({}, { workspace, config }) => {
+  const look = plainTool("look", (_args, { workspace, config }) => {
     const file = workspace.read("/workspace/notes.txt");
     seen.push({ ...config.configurable, file: file.ok && new TextDecoder().decode(file.value) });
     return succeeded("seen");

@@ -304,7 +304,7 @@ describe("R147 how the child stopped is told beside its structured answer", () =
     const failed = await finish([]);
     expect(failed).toMatchObject({ stopReason: "error", diagnostic: expect.stringContaining("not planned") });
     const held = gate();
-    const lingers: AgentHook = { name: "lingers", afterAgent: async () => void (await held.pass()) };
+    const lingers: AgentHook = { name: "lingers", afterAgent: () => held.pass().then(() => undefined) };
     const run = await seam().start("spawn", childOf([calls(reports({ answer: 1 }))], { hooks: [lingers] }).request);
     await held.reached;
     await new Promise((resolve) => setImmediate(resolve));
