@@ -188,7 +188,7 @@ describe("PATCH /assistants/{id}", () => {
     );
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
     const versions = await Promise.all(answers.map(async (answer) => (await answer.json<Assistant>()).version));
-    expect(versions.toSorted()).toEqual([2, 3, 4]);
+    expect(new Set(versions)).toEqual(new Set([2, 3, 4]));
     expect(await fetched("mine")).toMatchObject({ version: 4, metadata: { a: true, b: true, c: true } });
   });
 
