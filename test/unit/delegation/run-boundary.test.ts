@@ -66,7 +66,7 @@ const MATRIX: readonly Case[] = [
 ];
 
 describe("R46 R47 the run's own messages", () => {
-  test.each(MATRIX)("%s", (_what, messages, runId, before, own) => {
+  test.each(MATRIX)("%s", (...[, messages, runId, before, own]) => {
     expect(messages.slice(findRunStart(messages, runId, before)).map(({ id }) => id)).toEqual(own);
   });
 });

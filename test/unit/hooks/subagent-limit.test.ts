@@ -40,7 +40,7 @@ function fixture(answers: Answers, options: RunOptions = {}) {
     async run(runId: string | undefined): Promise<ThreadState> {
       const configurable = { ...lead.config.configurable, run_id: runId };
       const human = new HumanMessage({ id: `h${++runs}`, content: "go" });
-      return (await lead.graph.invoke({ messages: [human] }, { configurable })) as unknown as ThreadState;
+      return lead.graph.invoke({ messages: [human] }, { configurable });
     },
   };
 }

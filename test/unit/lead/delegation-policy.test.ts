@@ -90,7 +90,7 @@ const WEAKENED: readonly (readonly [string, Mode, Surface, RegExp, string])[] = 
   ["polling", "single", "task", /there is nothing to poll/, "poll for it"],
 ];
 
-test.each(WEAKENED)("R21 a text in which %s is noticed (%s, %s)", async (_what, mode, surface, from, to) => {
+test.each(WEAKENED)("R21 a text in which %s is noticed (%s, %s)", async (...[, mode, surface, from, to]) => {
   const { texts } = await surfacesOf(mode);
   const text = texts.find(([each]) => each === surface)?.[2] ?? "";
   const weakened = text.replace(from, to);
