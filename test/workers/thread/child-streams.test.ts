@@ -53,6 +53,8 @@ const holding = (frames: readonly Frame[], marker: string) =>
   frames.filter(({ data }) => JSON.stringify(data).includes(marker));
 type Event = Record<string, unknown> & { readonly type: string; readonly task_id: string };
 const eventsOf = (frames: readonly Frame[]) => frames.filter(isCustom).map(({ data }) => data as Event);
+const customOf = (frames: readonly Frame[], taskId: string) =>
+  frames.filter((frame) => isCustom(frame) && (frame.data as Event).task_id === taskId);
 type Message = { readonly type: string; readonly content: string; readonly name?: string };
 const messagesOf = (frames: readonly Frame[]) =>
   frames
@@ -116,10 +118,13 @@ describe("a client's stream of a run with children", () => {
   });
 
   it("R62 R85 tells each task with its model, its steps under its own id, once and in order, with or without subgraphs", async () => {
-    for (const more of [{}, { stream_subgraphs: true }]) {
-      const events = eventsOf(await run(more));
+    for (const more of [{ stream_subgraphs: false }, { stream_subgraphs: true }]) {
+      const frames = await run(more);
+      const events = eventsOf(frames);
       const ids = [...new Set(events.map(({ task_id }) => task_id))];
-      expect(ids).toHaveLength(3);
+      const levels = ids.map((id) => [...new Set(customOf(frames, id).map((frame) => pathOf(frame).length))]);
+      // Who delegated tells: the boss's delegation stands under the boss's namespace.
+      expect(levels.flat().toSorted((a, b) => a - b)).toEqual(more.stream_subgraphs ? [0, 0, 1] : [0, 0, 0]);
       for (const id of ids) {
         const own = events.filter(({ task_id }) => task_id === id);
         expect(own.map(({ model_name }) => model_name)).toEqual(own.map(() => "scripted"));
