@@ -5,6 +5,7 @@
  */
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessageChunk, type AIMessage } from "@langchain/core/messages";
+import type { ToolCallChunk } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { assertModelRequest } from "./assert-model-request.ts";
 import { mintCallId } from "./call-id.ts";
@@ -66,24 +67,27 @@ function toChunk(part: AIMessageChunk | AIMessage): AIMessageChunk {
   const { content, id, additional_kwargs, response_metadata, usage_metadata, tool_calls = [] } = part;
   return new AIMessageChunk({
     content,
+    tool_calls,
     additional_kwargs,
     response_metadata,
     ...(id === undefined ? {} : { id }),
     ...(usage_metadata === undefined ? {} : { usage_metadata }),
-    tool_call_chunks: tool_calls.map((call, index) => ({
-      type: "tool_call_chunk" as const,
-      index,
-      name: call.name,
-      args: JSON.stringify(call.args),
-      ...(call.id === undefined ? {} : { id: call.id }),
-    })),
+  });
+}
+
+/** In pieces, or whole where the adapter has parsed them already. */
+function callsOf({ tool_call_chunks: pieces = [], tool_calls: whole = [] }: AIMessageChunk): ToolCallChunk[] {
+  if (pieces.length > 0) return pieces;
+  return whole.map(({ id, name, args }, index) => {
+    const named = { type: "tool_call_chunk" as const, index, name, args: JSON.stringify(args) };
+    return id === undefined ? named : { ...named, id };
   });
 }
 
 /** The chunk's id is kept: its tokens have been streamed under it. */
 function answerOf(chunk: AIMessageChunk, { newId, random }: LangChainModelPorts): AIMessage {
   const providerCallIds: Record<string, string> = {};
-  const calls = (chunk.tool_call_chunks ?? []).map((call) => {
+  const calls = callsOf(chunk).map((call) => {
     const id = mintCallId(random);
     if (call.id !== undefined && call.id !== "") providerCallIds[id] = call.id;
     return { ...call, id };

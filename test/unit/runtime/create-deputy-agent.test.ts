@@ -5,6 +5,7 @@ import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { createDeputyAgent, SubagentRuntime, toGraph } from "../../../src/agent/embedding.ts";
+import { CALL_ID_PATTERN } from "../../../src/agent/models/call-id.ts";
 import type { ModelRequest } from "../../../src/agent/models/model.ts";
 import { plainTool, succeeded } from "../../support/agent-fixture.ts";
 import { delegatesOnce, LEAD_PROMPT, taskCalls, taskResults } from "../../support/delegation-fixture.ts";
@@ -171,12 +172,12 @@ describe("LangChain's models and tools", () => {
     expect(spec?.parameters).toMatchObject({ type: "object", required: ["why"] });
   });
 
-  it("a streaming LangChain model answers through the strict boundary: our call ids, a finish reason, its tools bound", async () => {
-    const calling = {
+  it("a LangChain model answers through the strict boundary: our call ids, a finish reason, its tools bound", async () => {
+    const call = {
       content: "",
       tool_call_chunks: [{ name: "add", args: '{"left":1,"right":2}', id: "theirs", index: 0 }],
     };
-    const turns = [calling, { content: "three" }].map((fields) => new AIMessageChunk(fields));
+    const turns = [call, { content: "three" }].map((fields) => new AIMessageChunk(fields));
     const bound: unknown[] = [];
     class Planned extends FakeListChatModel {
       override bindTools(tools: unknown[]) {
@@ -187,7 +188,7 @@ describe("LangChain's models and tools", () => {
     const agent = createDeputyAgent({ model: new Planned({ responses: ["unused"] }), tools: [add] });
     const { messages } = await agent.invoke(input());
     const [, called, result, answer] = messages as [BaseMessage, AIMessage, BaseMessage, AIMessage];
-    expect(called.tool_calls?.[0]?.id).toMatch(/^call_[A-Za-z0-9]{24}$/);
+    expect(called.tool_calls?.[0]?.id).toMatch(CALL_ID_PATTERN);
     expect(called.response_metadata["finish_reason"]).toBe("tool_calls");
     expect([result.text, answer.text, answer.response_metadata["finish_reason"]]).toEqual(["3", "three", "stop"]);
     expect(bound[0]).toMatchObject({ type: "function", function: { name: "add" } });
