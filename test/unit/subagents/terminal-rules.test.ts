@@ -1,9 +1,11 @@
 /** How a delegation ends (delegation-behaviour 1.5), rule by rule; `stopping.test.ts` has the same with a whole lead. */
+import { type AIMessage, HumanMessage } from "@langchain/core/messages";
 import { describe, expect, test } from "vitest";
 import type { TaskEvent } from "../../../src/domain/delegation/task-events.ts";
 import { DelegationExecution } from "../../../src/agent/subagents/delegation-execution.ts";
 import type { Delegation } from "../../../src/agent/subagents/executor.ts";
 import type { ChildAgent } from "../../../src/agent/subagents/provider.ts";
+import { spawnProvider } from "../../../src/agent/subagents/providers/spawn.ts";
 import { fixtureServices } from "../../support/agent-fixture.ts";
 import { gate } from "../../support/child-plan.ts";
 import {
@@ -16,7 +18,6 @@ import {
 import { leadFixture } from "../../support/lead-fixture.ts";
 import { ManualTimers } from "../../support/manual-timers.ts";
 import { ReplyModel, textAnswer } from "../../support/reply-model.ts";
-import { HumanMessage } from "@langchain/core/messages";
 
 /** A delegation of a caller without a graph around it. */
 function alone(agent: ChildAgent, more: Partial<Delegation> = {}) {
@@ -125,6 +126,25 @@ describe("R68 one configuration", () => {
       if (event.type === "task_running") agents["general-purpose"] = { max_turns: 1 };
     }
     expect(types.at(-1)).toBe("task_completed");
+  });
+});
+
+describe("steps that nobody else stores", () => {
+  test("R115 those of a child of another process go to the journal as they come, those of a graph here do not", async () => {
+    const fixture = fixtureWithout();
+    const stepped: unknown[] = [];
+    Object.assign(fixture.journal, { stepped: (taskId: string, { text }: AIMessage) => stepped.push([taskId, text]) });
+    const model = new ReplyModel(() => textAnswer("42"));
+    await fixture.executor.run(alone(agentOf(model)).delegation);
+    expect(stepped).toEqual([]);
+    fixture.service.register({
+      ...spawnProvider(),
+      name: "elsewhere",
+      startsOnce: true,
+    });
+    const { delegation } = alone(agentOf(model), { provider: "elsewhere", taskId: "call_b" });
+    await fixture.executor.run(delegation);
+    expect(stepped).toEqual([["call_b", "42"]]);
   });
 });
 
