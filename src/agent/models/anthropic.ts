@@ -41,8 +41,7 @@ export interface AnthropicModelOptions extends ProviderOptions {
 /** Throws, when the model's name and its options contradict each other: a configuration fault, found at start. */
 export function createAnthropicModel(options: AnthropicModelOptions): ChatModel {
   const { name, thinking = false, vision = false } = options;
-  const modes: readonly ThinkingMode[] = thinking ? ["on", modeWhileOff(options)] : ["off"];
-  for (const mode of modes) createAdapter(options, mode).invocationParams();
+  checkParameters(options, thinking ? ["on", modeWhileOff(options)] : ["off"]);
   return {
     name,
     provider: "anthropic",
@@ -50,6 +49,14 @@ export function createAnthropicModel(options: AnthropicModelOptions): ChatModel 
     vision,
     generate: (request, config) => generate(options, request, config),
   };
+}
+
+function checkParameters(options: AnthropicModelOptions, modes: readonly ThinkingMode[]): void {
+  try {
+    for (const mode of modes) createAdapter(options, mode).invocationParams();
+  } catch (error) {
+    throw new Error(`models: "${options.name}": ${(error as Error).message}`, { cause: error });
+  }
 }
 
 function modeWhileOff({ alwaysThinks = false }: AnthropicModelOptions): ThinkingMode {
