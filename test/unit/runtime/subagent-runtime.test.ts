@@ -137,14 +137,16 @@ describe("R36 R192 a runtime's life", () => {
       return textAnswer("finished all the same");
     });
     const run = createDeputyAgent({ model, subagentRuntime: runtime }).invoke(input);
+    const late = new ReplyModel(delegatesOnce({ id: "c2", prompt: "late" }));
+    const other = createDeputyAgent({ model: late, subagentRuntime: runtime });
     await vi.waitFor(() => expect(runtime.admission.running).toBe(1));
     const impatient = new AbortController();
     const stop = runtime.stop({ signal: impatient.signal });
     const settled = vi.fn<() => void>();
     stop.then(settled, settled);
     impatient.abort(new Error("the caller gave up"));
-    await new Promise((resolve) => void setTimeout(resolve, 50));
-    expect(settled).not.toHaveBeenCalled();
+    expect(taskResults(await other.invoke(input))[0]?.text).toContain("Unavailable: the subagent runtime");
+    expect([runtime.phase, settled.mock.calls.length]).toEqual(["stopping", 0]);
     free.resolve();
     await expect(stop).rejects.toThrow("the caller gave up");
     expect((await run).delegations).toMatchObject([{ status: "completed" }]);
