@@ -7,6 +7,7 @@ import type { AgentHook } from "../hooks/hook.ts";
 import type { ChatModel } from "../models/model.ts";
 import { SubagentExecutor } from "../subagents/executor.ts";
 import type { SubagentRegistry } from "../subagents/registry.ts";
+import { runSlots } from "../subagents/run-slots.ts";
 import { systemTimers } from "../subagents/timers.ts";
 import { batchTools } from "../tools/batch-tools.ts";
 import { createTaskTool } from "../tools/task.ts";
@@ -36,7 +37,15 @@ export function leadTools(options: LeadAgentOptions, parts: LeadToolParts): read
 }
 
 function leadTaskTool(options: LeadAgentOptions, parts: LeadToolParts, tools: readonly Tool[]): Tool {
-  const { models, services, subagents, admission, journal, timers = systemTimers } = options;
+  const { models, services, subagents, journal, timers = systemTimers } = options;
+  const admission = runSlots({
+    admission: options.admission,
+    maxConcurrent: parts.limits.maxConcurrent,
+    deputy: options.deputy,
+    newId: () => services.newId(),
+    now: () => services.now(),
+    timers,
+  });
   return createTaskTool({
     executor: new SubagentExecutor({ service: subagents, admission, journal, timers }),
     registry: parts.registry,

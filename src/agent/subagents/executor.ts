@@ -7,17 +7,17 @@
 import type { BaseMessage } from "@langchain/core/messages";
 import type { AdmissionErrorCode, DelegationOutcome } from "../../domain/delegation/delegation-outcome.ts";
 import { toTerminalTaskEvent, type TaskEvent } from "../../domain/delegation/task-events.ts";
-import type { AdmissionController } from "./admission-controller.ts";
 import { DelegationExecution } from "./delegation-execution.ts";
 import type { DelegationJournal } from "./delegation-journal.ts";
 import { toLiveStep } from "./live-step.ts";
 import type { ChildAgent, DelegatingAgent, MessageOrigin } from "./provider.ts";
+import type { SlotSource } from "./run-slots.ts";
 import type { SubagentService } from "./subagent-service.ts";
 import type { Timers } from "./timers.ts";
 
 export interface ExecutorPorts {
   readonly service: SubagentService;
-  readonly admission: AdmissionController;
+  readonly admission: SlotSource;
   readonly journal: DelegationJournal;
   readonly timers: Timers;
 }
