@@ -206,7 +206,7 @@ describe("R42 R56 batches", () => {
       ],
     });
 
-  test("`batch_task` uses no delegation and gives none back", async () => {
+  test("R42 batch_task uses no delegation and gives none back", async () => {
     const submitted: unknown[] = [];
     const lead = fixture([() => batchCall("x1"), () => tasks("a"), () => batchCall("x2"), () => tasks("b")], {
       batches: batches(submitted),
@@ -218,7 +218,7 @@ describe("R42 R56 batches", () => {
     expect(answersOf(state).at(-1)?.text).toContain("[SUBAGENT LIMIT REACHED]");
   });
 
-  test("no number of `task` calls makes a batch", async () => {
+  test("R56 no number of task calls makes a batch", async () => {
     const submitted: unknown[] = [];
     const many = Array.from({ length: 40 }, (_, at) => `t${at}`);
     const state = await fixture([() => tasks(...many)], { batches: batches(submitted) }).run("r");
