@@ -10,7 +10,6 @@ import { deployedGraphs } from "./agent/deployed-graphs.ts";
 import { operatorAgents } from "./agent/lead/operator-agents.ts";
 import { createModelCatalog } from "./agent/models/catalog.ts";
 import { CircuitBreakers } from "./agent/models/circuit-breakers.ts";
-import type { WorkersAiBinding } from "./agent/models/workers-ai.ts";
 import { HeaderGates } from "./agent/models/header-gate.ts";
 import { acpProvider } from "./agent/subagents/providers/acp.ts";
 import { forkProvider } from "./agent/subagents/providers/fork.ts";
@@ -63,7 +62,7 @@ function compose(env: Env) {
       anthropicApiKey: env.ANTHROPIC_API_KEY,
       anthropicBaseUrl: env.ANTHROPIC_BASE_URL,
       anthropicModel: env.ANTHROPIC_MODEL,
-      workersAi: env.AI as WorkersAiBinding | undefined,
+      workersAi: env.AI,
     },
     modelIdleMs: config.runtime.model_idle_seconds * 1_000,
     newId: newUuidV7,
@@ -72,7 +71,7 @@ function compose(env: Env) {
   });
   const subagents = new SubagentService({
     newId: newUuidV7,
-    reportFault: (what, error) => report(what, { error: String(error) }),
+    reportFault: (what, error) => report(what, { error }),
   });
   subagents.register(spawnProvider());
   subagents.register(forkProvider());

@@ -133,7 +133,10 @@ it("two rounds, three children, a turn cap, a cancelled wait, a broken provider 
     20_000,
   );
   const accepted = (await events(threadId, runId)).filter((event) => event.event_type === "subagent.start");
-  expect(accepted.map(({ content }) => content["description"]).toSorted()).toEqual(["Look twice", "Wait for a slot"]);
+  expect(accepted.map(({ content }) => String(content["description"])).toSorted()).toEqual([
+    "Look twice",
+    "Wait for a slot",
+  ]);
   const waiting = accepted.find(({ content }) => content["description"] === "Wait for a slot")!.metadata.task_id!;
   const cancelled = await fetch(`${deputy.url}/threads/${threadId}/runs/${runId}/tasks/${waiting}/cancel`, {
     method: "POST",

@@ -24,7 +24,13 @@ export class DeputyServer {
 
   constructor(options: DeputyOptions = {}) {
     // A developer's own keys must not reach a test.
-    this.#env = { ...process.env, OPENAI_API_KEY: undefined, ANTHROPIC_API_KEY: undefined, API_KEYS: undefined, ...options.env };
+    this.#env = {
+      ...process.env,
+      OPENAI_API_KEY: undefined,
+      ANTHROPIC_API_KEY: undefined,
+      API_KEYS: undefined,
+      ...options.env,
+    };
   }
 
   get url(): string {

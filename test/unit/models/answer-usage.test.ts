@@ -9,7 +9,7 @@ import {
 import { withUsage } from "../../support/reply-model.ts";
 
 const answer = (fields: Record<string, unknown> = {}) =>
-  new AIMessage({ id: "a", content: "12345678", response_metadata: { model_name: "m" }, ...fields } as never);
+  new AIMessage({ id: "a", content: "12345678", response_metadata: { model_name: "m" }, ...fields });
 
 describe("usage of an answer", () => {
   it("R67 a report of nothing is no report", () => {

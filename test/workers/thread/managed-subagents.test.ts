@@ -174,7 +174,10 @@ describe("a batch's managed subagent", () => {
         .bind(created.value.batch.batch_id)
         .first<{ definition: string }>();
       expect(JSON.parse(row!.definition)).toMatchObject({ name: "auditor", source: "managed", tools: ["probe"] });
-      expect(await runtime.batches.create(body, { submissionKey: null, role: "user" })).toMatchObject({ ok: false, error: { code: "invalid_request" } });
+      expect(await runtime.batches.create(body, { submissionKey: null, role: "user" })).toMatchObject({
+        ok: false,
+        error: { code: "invalid_request" },
+      });
       await eventually(
         () => runtime.batches.cancel(created.value.batch.batch_id),
         (cancelled) => cancelled.ok,

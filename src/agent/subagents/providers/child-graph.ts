@@ -14,7 +14,7 @@ import { STRUCTURED_OUTPUT_NOTE, STRUCTURED_OUTPUT_TOOL_NAME, type StructuredOut
 export const CHILD_DEPTH_KEY = "deputy_depth";
 export const CHILD_TASK_KEY = "deputy_task_id";
 /** In the metadata that callbacks and traces of the child get. */
-export const CHILD_LABEL_KEY = "subagent_label";
+const CHILD_LABEL_KEY = "subagent_label";
 
 /**
  * LangGraph's private key for the abort signals of the graph around: while it is set, a nested graph obeys them instead
