@@ -14,7 +14,12 @@ import { AnthropicStreamNormaliser } from "./anthropic-stream-normaliser.ts";
 import { toRegularChunk } from "./anthropic-chunk.ts";
 import { generateFromStream } from "./generate-from-stream.ts";
 import { type ChatModel, ModelFailure, type ModelRequest, type ToolSpec } from "./model.ts";
-import { type EventWire, openExchange, type ProviderExchange, type ProviderOptions } from "./provider-exchange.ts";
+import {
+  type EventWire,
+  exchangeBehindGate,
+  type ProviderExchange,
+  type ProviderOptions,
+} from "./provider-exchange.ts";
 
 /** Always given, because the client library would otherwise read it from the process environment. */
 export const DEFAULT_ANTHROPIC_BASE_URL = "https://api.anthropic.com";
@@ -76,20 +81,24 @@ async function generate(
   const model = modelIdOf(options);
   const thinks = options.thinking === true && request.thinking === true;
   const asked = thinks ? "on" : modeWhileOff(options);
-  const conversation = toAnthropicConversation(request.messages, { model, thinking: asked });
   const normaliser = new AnthropicStreamNormaliser({ model, random: options.random });
-  const exchange = openExchange(options, config, { normaliser, wire: ANTHROPIC_WIRE });
-  const adapter = createAdapter(options, conversation.thinking, exchange);
-  try {
-    return await generateFromStream(adapter, conversation.messages, config, {
-      options: toToolOptions(request.tools, conversation.calledTools),
-      providerCallIds: normaliser.providerCallIds,
-      failure: () => exchange.failure,
-    });
-  } catch (error) {
-    config.signal?.throwIfAborted();
-    throw error instanceof ModelFailure ? error : (exchange.failure ?? error);
-  }
+  return exchangeBehindGate(options, config, {
+    normaliser,
+    wire: ANTHROPIC_WIRE,
+    generate: (exchange) => {
+      const conversation = toAnthropicConversation(request.messages, { model, thinking: asked });
+      return generateFromStream(
+        createAdapter(options, conversation.thinking, exchange),
+        conversation.messages,
+        config,
+        {
+          options: toToolOptions(request.tools, conversation.calledTools),
+          providerCallIds: normaliser.providerCallIds,
+          failure: () => exchange.failure,
+        },
+      );
+    },
+  });
 }
 
 function modelIdOf({ model }: AnthropicModelOptions): string {

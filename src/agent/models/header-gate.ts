@@ -19,12 +19,25 @@ export class HeaderGates {
   /** `inner`, held back while too many requests of `scope` wait for headers. */
   wrap(inner: typeof fetch, scope: string): typeof fetch {
     return async (input, init) => {
-      await this.#enter(scope, init?.signal);
+      const leave = await this.enter(scope, init?.signal);
       try {
         return await inner(input, init);
       } finally {
-        this.#leave(scope);
+        leave();
       }
+    };
+  }
+
+  /**
+   * Resolves once a request of `scope` may be built and sent; rejects with the signal's reason. Call what it gives when
+   * the headers are there or will not come; later calls change nothing.
+   */
+  async enter(scope: string, signal: AbortSignal | null | undefined): Promise<() => void> {
+    await this.#enter(scope, signal);
+    let isInside = true;
+    return () => {
+      if (isInside) this.#leave(scope);
+      isInside = false;
     };
   }
 

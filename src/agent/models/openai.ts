@@ -7,9 +7,14 @@ import type { AIMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { ChatOpenAICompletions } from "@langchain/openai";
 import { generateFromStream } from "./generate-from-stream.ts";
-import { type ChatModel, ModelFailure, type ModelRequest, type ToolSpec } from "./model.ts";
+import type { ChatModel, ModelRequest, ToolSpec } from "./model.ts";
 import { OpenAiStreamNormaliser } from "./openai-stream-normaliser.ts";
-import { type EventWire, openExchange, type ProviderExchange, type ProviderOptions } from "./provider-exchange.ts";
+import {
+  type EventWire,
+  exchangeBehindGate,
+  type ProviderExchange,
+  type ProviderOptions,
+} from "./provider-exchange.ts";
 
 /** Always given, because the client library would otherwise read it from the process environment. */
 export const DEFAULT_OPENAI_BASE_URL = "https://api.openai.com/v1";
@@ -74,17 +79,16 @@ export async function generateInOpenAiForm(
   config: RunnableConfig,
 ): Promise<AIMessage> {
   const { normaliser } = call;
-  const exchange = openExchange(call, config, { normaliser, wire: OPENAI_WIRE });
-  try {
-    return await generateFromStream(createAdapter(call, request, exchange), [...request.messages], config, {
-      options: { tools: request.tools.map(toOpenAiTool) },
-      providerCallIds: normaliser.providerCallIds,
-      failure: () => exchange.failure,
-    });
-  } catch (error) {
-    config.signal?.throwIfAborted();
-    throw error instanceof ModelFailure ? error : (exchange.failure ?? error);
-  }
+  return exchangeBehindGate(call, config, {
+    normaliser,
+    wire: OPENAI_WIRE,
+    generate: (exchange) =>
+      generateFromStream(createAdapter(call, request, exchange), [...request.messages], config, {
+        options: { tools: request.tools.map(toOpenAiTool) },
+        providerCallIds: normaliser.providerCallIds,
+        failure: () => exchange.failure,
+      }),
+  });
 }
 
 function createAdapter(call: OpenAiCall, request: ModelRequest, exchange: ProviderExchange): ChatOpenAICompletions {

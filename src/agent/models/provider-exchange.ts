@@ -24,13 +24,30 @@ export interface ProviderOptions {
   readonly gates: HeaderGates;
 }
 
-/** One exchange of a request made with `config`, held back while too many of its object wait for headers. */
-export function openExchange(
+/**
+ * One generation over one exchange, held back while too many requests of its object wait for headers. `generate` makes
+ * and sends the request: while it waits here there is no body yet, so 64 children with long histories do not hold 64
+ * bodies, and the wait is not the provider's silence. Throws a `ModelFailure`, or the signal's reason.
+ */
+export async function exchangeBehindGate<T>(
   { fetch, gates, modelIdleMs, now }: Pick<ProviderOptions, "fetch" | "gates" | "modelIdleMs" | "now">,
   config: RunnableConfig,
-  stream: Pick<ExchangeOptions, "normaliser" | "wire">,
-): ProviderExchange {
-  return new ProviderExchange({ ...stream, fetch: gates.wrap(fetch, gateScope(config)), idleMs: modelIdleMs, now });
+  { generate, ...stream }: Pick<ExchangeOptions, "normaliser" | "wire"> & Generation<T>,
+): Promise<T> {
+  const leave = await gates.enter(gateScope(config), config.signal);
+  const exchange = new ProviderExchange({ ...stream, fetch, idleMs: modelIdleMs, now, onHeaders: leave });
+  try {
+    return await generate(exchange);
+  } catch (error) {
+    config.signal?.throwIfAborted();
+    throw error instanceof ModelFailure ? error : (exchange.failure ?? error);
+  } finally {
+    leave();
+  }
+}
+
+interface Generation<T> {
+  readonly generate: (exchange: ProviderExchange) => Promise<T>;
 }
 
 /** The object a request is made from: its thread. Requests without one (batch items) share a scope. */
@@ -44,6 +61,8 @@ export interface ExchangeOptions {
   readonly idleMs: number;
   readonly now: () => number;
   readonly normaliser: StreamNormaliser;
+  /** The provider has answered, or will not. */
+  readonly onHeaders?: () => void;
   /** How the adapter reads an event, and what ends its stream. */
   readonly wire: EventWire;
 }
@@ -72,6 +91,7 @@ export class ProviderExchange {
         redirect: "manual",
         signal: AbortSignal.any(signals),
       });
+      this.#options.onHeaders?.();
       if (!response.ok) throw await toProviderFailure(response, this.#options.now());
       if (!response.body || !isEventStream(response)) throw await toUnstreamedFailure(response);
       idle.stop();

@@ -9,7 +9,7 @@ import {
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { CALL_ID_PATTERN } from "../../../src/agent/models/call-id.ts";
 import { type ChatModel, ModelFailure } from "../../../src/agent/models/model.ts";
-import { HeaderGates } from "../../../src/agent/models/header-gate.ts";
+import { HEADER_WAITS_MAX, HeaderGates } from "../../../src/agent/models/header-gate.ts";
 import { createOpenAiModel } from "../../../src/agent/models/openai.ts";
 import { type ModelServer, startModelServer } from "../../support/model-server.ts";
 
@@ -215,4 +215,46 @@ it("an abort ends the provider's request and is not a model failure", async () =
   const work = ask(["delay 50", "say one two three four five six"], { signal: controller.signal, callbacks });
   await expect(work).rejects.toThrow("cancelled by user");
   await vi.waitFor(() => expect(server.aborted()).toBe(1), { timeout: 2_000 });
+});
+
+describe("while five others wait for headers (P8)", () => {
+  const serialised = vi.fn<() => void>();
+  /** Tells when it is written into a body. */
+  class WatchedText extends String {
+    toJSON(): string {
+      serialised();
+      return this.toString();
+    }
+  }
+
+  it("a request has no body yet, and its wait is not taken for the provider's silence", async () => {
+    serialised.mockClear();
+    const gates = new HeaderGates();
+    const gated = createOpenAiModel({
+      name: "openai",
+      apiKey: "k",
+      baseUrl: server.url,
+      modelIdleMs: 200,
+      newId: () => `m-${(ids += 1)}`,
+      random: Math.random,
+      now: Date.now,
+      gates,
+      fetch: (input, init) => {
+        expect(init?.body).toContain("here it is");
+        return fetch(input, init);
+      },
+    });
+    const places = await Promise.all(Array.from({ length: HEADER_WAITS_MAX }, () => gates.enter("", undefined)));
+    const parameters = { type: "object", description: new WatchedText("here it is") };
+    const answer = gated.generate(
+      { ...requestOf(["say done"]), tools: [{ name: "bash", description: "run", parameters }] },
+      {},
+    );
+    await new Promise((next) => setTimeout(next, 600));
+    expect(serialised).not.toHaveBeenCalled();
+    for (const leave of places) leave();
+    expect((await answer).text).toBe("done");
+    expect(serialised).toHaveBeenCalled();
+    expect(gates.size).toBe(0);
+  });
 });
