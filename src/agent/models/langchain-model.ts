@@ -2,6 +2,7 @@
  * Any streaming chat model of LangChain behind the model port: for callers who bring their own.
  * Owns what such a model leaves open: ids of calls, the finish reason, tools in the form every adapter reads. Retries
  * are the model's own (`maxRetries`) before they are ours. Stricter than LangChain: an answer must say something.
+ * The model may come from another copy of LangChain than ours, so nothing here asks for a class.
  */
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessageChunk, type AIMessage } from "@langchain/core/messages";
@@ -9,9 +10,13 @@ import type { ToolCallChunk } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { assertModelRequest } from "./assert-model-request.ts";
 import { mintCallId } from "./call-id.ts";
+import { keptThinking, type LangChainIdentity, toLangChainMessages } from "./langchain-messages.ts";
 import { toAnswer } from "./model-answer.ts";
 import { type ChatModel, ModelFailure, type ModelRequest, type ToolSpec } from "./model.ts";
 import { withPartialText } from "./partial-text.ts";
+import { readRetryAfterMs } from "./provider-failure.ts";
+import { isBlank } from "./request-rules.ts";
+import { AnswerSize } from "./stream-normaliser.ts";
 
 export interface LangChainModelPorts {
   readonly newId: () => string;
@@ -19,14 +24,23 @@ export interface LangChainModelPorts {
 }
 
 export function fromLangChainModel(model: BaseChatModel, ports: LangChainModelPorts): ChatModel {
+  const identity = { name: nameOf(model), provider: model._llmType() };
   return {
-    name: model.getName(),
-    provider: model._llmType(),
+    ...identity,
     async generate(request, config) {
       assertModelRequest(request);
-      return answerOf(await gather(bound(model, request.tools), request, config), ports);
+      const messages = toLangChainMessages(request.messages, identity);
+      const chunk = await gather(bound(model, request.tools), messages, config);
+      const isTaken = request.messages.some(({ id }) => id === chunk.id);
+      return answerOf(chunk, { identity, ports, isTaken });
     },
   };
+}
+
+/** Its provider's id, where it has one: a class name would be the same for two models, and so would their breaker. */
+function nameOf(model: BaseChatModel): string {
+  const { model: id } = model as { model?: unknown };
+  return typeof id === "string" && id !== "" ? id : model.getName();
 }
 
 export function isLangChainModel(model: unknown): model is BaseChatModel {
@@ -42,14 +56,20 @@ function bound(model: BaseChatModel, tools: readonly ToolSpec[]): Streaming {
   return model.bindTools(specs);
 }
 
-async function gather(model: Streaming, request: ModelRequest, config: RunnableConfig): Promise<AIMessageChunk> {
+async function gather(
+  model: Streaming,
+  messages: ModelRequest["messages"],
+  config: RunnableConfig,
+): Promise<AIMessageChunk> {
   const { callbacks, tags, metadata, configurable, signal } = config;
   const options = { callbacks, tags, metadata, configurable, signal };
+  const size = new AnswerSize();
   let whole: AIMessageChunk | undefined;
   try {
     const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
-    for await (const part of await model.stream([...request.messages], given)) {
+    for await (const part of await model.stream([...messages], given)) {
       const chunk = toChunk(part);
+      size.add(charsOf(chunk));
       whole = whole === undefined ? chunk : whole.concat(chunk);
     }
   } catch (error) {
@@ -61,9 +81,13 @@ async function gather(model: Streaming, request: ModelRequest, config: RunnableC
   return whole;
 }
 
+function charsOf({ text, tool_call_chunks: calls = [] }: AIMessageChunk): number {
+  return calls.reduce((sum, { args = "" }) => sum + args.length, text.length);
+}
+
 /** A model that cannot stream gives one whole message. */
 function toChunk(part: AIMessageChunk | AIMessage): AIMessageChunk {
-  if (part instanceof AIMessageChunk) return part;
+  if ("concat" in part) return part;
   const { content, id, additional_kwargs, response_metadata, usage_metadata, tool_calls = [] } = part;
   return new AIMessageChunk({
     content,
@@ -84,17 +108,33 @@ function callsOf({ tool_call_chunks: pieces = [], tool_calls: whole = [] }: AIMe
   });
 }
 
-/** The chunk's id is kept: its tokens have been streamed under it. */
-function answerOf(chunk: AIMessageChunk, { newId, random }: LangChainModelPorts): AIMessage {
+interface AnswerParts {
+  readonly identity: LangChainIdentity;
+  readonly ports: LangChainModelPorts;
+  /** Whether a message of the conversation has the id already: some providers give every answer the same. */
+  readonly isTaken: boolean;
+}
+
+/** The chunk's id is kept where it is new: its tokens have been streamed under it. */
+function answerOf(chunk: AIMessageChunk, { identity, ports, isTaken }: AnswerParts): AIMessage {
   const providerCallIds: Record<string, string> = {};
-  const calls = callsOf(chunk).map((call) => {
-    const id = mintCallId(random);
+  const pieces = callsOf(chunk);
+  const reason = finishReason(chunk, pieces.length > 0);
+  const calls = pieces.map((call) => {
+    const id = mintCallId(ports.random);
     if (call.id !== undefined && call.id !== "") providerCallIds[id] = call.id;
-    return { ...call, id };
+    // A call without arguments has no piece of them; one that was cut has none yet.
+    const isBare = isBlank(call.args ?? "") && reason !== "length";
+    return { ...call, id, ...(isBare && { args: "{}" }) };
   });
-  chunk.tool_call_chunks = calls;
-  chunk.response_metadata = { ...chunk.response_metadata, finish_reason: finishReason(chunk, calls.length > 0) };
-  return toAnswer({ id: chunk.id || newId(), chunk, providerCallIds });
+  const regular = {
+    text: chunk.text,
+    tool_call_chunks: calls,
+    additional_kwargs: { ...chunk.additional_kwargs, ...keptThinking(chunk.content, identity) },
+    response_metadata: { model_name: identity.name, ...chunk.response_metadata, finish_reason: reason },
+    usage_metadata: chunk.usage_metadata,
+  } as unknown as AIMessageChunk;
+  return toAnswer({ id: isTaken || !chunk.id ? ports.newId() : chunk.id, chunk: regular, providerCallIds });
 }
 
 /** Providers name the end of an answer in their own words; a stream that ended by itself has ended. */
@@ -115,11 +155,13 @@ function finishReason({ response_metadata: said, additional_kwargs: kept }: AIMe
 }
 
 function toFailure(error: unknown): unknown {
-  if (error instanceof ModelFailure || !(error instanceof Error)) return error;
-  const { status, code } = error as { status?: unknown; code?: unknown };
+  if (error instanceof ModelFailure) return error;
+  if (!(error instanceof Error)) return new ModelFailure("provider", String(error), { cause: error });
+  const { status, code, headers } = error as { status?: unknown; code?: unknown; headers?: unknown };
   return new ModelFailure("provider", error.message, {
     cause: error,
     ...(typeof status === "number" ? { status } : {}),
     ...(typeof code === "string" ? { code } : {}),
+    ...(headers instanceof Headers ? { retryAfterMs: readRetryAfterMs(headers, Date.now()) } : {}),
   });
 }
