@@ -1,12 +1,12 @@
 /**
- * Takes a batch in: looks for an earlier submission, validates, snapshots, stores. Owns the order of these steps and the
- * hash that tells one body from another; the pump owns what happens to the batch afterwards.
+ * Takes a batch in: looks for an earlier submission, validates, snapshots, stores. Owns the order of these steps; the pump
+ * owns what happens to the batch afterwards.
  *
  * - A repeat of a stored submission is answered before anything is validated or read: the limits, the definition and the
  *   files may have changed since, the batch has not (B9).
  * - The window is saved before the first row goes to D1, so a load that dies is found and removed.
  */
-import { sha256 } from "../agent/sha256.ts";
+import { hashDraft, limitsFor, type ResolvedSubagent } from "../agent/batches/submission.ts";
 import type { BatchLimits } from "../domain/batch/batch-limits.ts";
 import { BATCH_FILES_BYTES_MAX } from "../domain/batch/batch-limits.ts";
 import type { BatchRefusal } from "../domain/batch/batch-refusal.ts";
@@ -17,16 +17,6 @@ import type { BatchWindowStore } from "../domain/batch/stored-window.ts";
 import { validateBatch, type BatchDraft, type BatchPlan } from "../domain/batch/validate-batch.ts";
 import { err, ok, type Result } from "../domain/shared/result.ts";
 import type { Role } from "../domain/trust/principal.ts";
-
-export interface ResolvedSubagent {
-  /** Stored with the batch as it is now; must survive JSON. */
-  readonly definition: unknown;
-  readonly timeoutSeconds: number;
-  /** What an attempt does, it does outside: an item of it is not attempted again. */
-  readonly startsOnce?: boolean;
-}
-
-const ONE_ATTEMPT = { defaultAttempts: 1, maxAttempts: 1 };
 
 export interface BatchIntakePorts {
   readonly owner: string;
@@ -108,9 +98,7 @@ export class BatchIntake {
     if (!enabled) return err({ reason: "batches_disabled", message: "batches are disabled in this deployment" });
     const subagent = await this.#ports.resolveSubagent(draft.subagentType);
     if (!subagent.ok) return err({ reason: "unknown_subagent_type", message: subagent.error });
-    const { timeoutSeconds, startsOnce } = subagent.value;
-    const limits = startsOnce ? { ...this.#ports.limits, ...ONE_ATTEMPT } : this.#ports.limits;
-    const plan = validateBatch(draft, limits, timeoutSeconds);
+    const plan = validateBatch(draft, limitsFor(subagent.value, this.#ports.limits), subagent.value.timeoutSeconds);
     if (!plan.ok) return plan;
     const files = this.#files(plan.value.files);
     if (!files.ok) return files;
@@ -155,19 +143,4 @@ export class BatchIntake {
     const message = `files have ${bytes} bytes together, the limit is ${BATCH_FILES_BYTES_MAX}`;
     return err({ reason: "file_refused", field: "files", message });
   }
-}
-
-/** Equal for equal bodies, whatever the order of their fields was. */
-function hashDraft(draft: BatchDraft): string {
-  const canonical = JSON.stringify([
-    draft.title,
-    draft.subagentType,
-    draft.items.map((item) => [item.key, item.prompt]),
-    draft.files ?? null,
-    draft.maxLiveItems ?? null,
-    draft.maxRunningItems ?? null,
-    draft.maxAttempts ?? null,
-    draft.timeoutSeconds ?? null,
-  ]);
-  return sha256(canonical);
 }

@@ -2,7 +2,7 @@
  * The batches of a thread at the object's edge: the pump with its ports filled, the API's shapes, and the service behind
  * the model's batch tools. Owns wiring and translation; the pump owns batches.
  */
-import { withoutOperatorSecrets } from "../agent/subagents/operator-secrets.ts";
+import { configuredLimits, type ResolvedSubagent, toResolvedSubagent } from "../agent/batches/submission.ts";
 import { SubagentRegistry } from "../agent/subagents/registry.ts";
 import type { BatchService } from "../agent/tools/batch-tools.ts";
 import { workspaceRefusalMessage } from "../agent/tools/workspace-refusal-message.ts";
@@ -17,7 +17,7 @@ import type { Batch, CreateBatchBody } from "../protocol/batches.ts";
 import type { RpcResult } from "../protocol/errors.ts";
 import { toBatchWake } from "../protocol/queue-messages.ts";
 import type { RunEventDraft } from "../protocol/run-events.ts";
-import type { BatchSubmitter, ResolvedSubagent } from "./batch-intake.ts";
+import type { BatchSubmitter } from "./batch-intake.ts";
 import type { WakeGrant } from "./batch-offers.ts";
 import { BatchPump } from "./batch-pump.ts";
 import { toBatchDraft, toBatchRefusal } from "./batch-draft.ts";
@@ -102,14 +102,7 @@ export class ThreadBatches implements AlarmSource {
       threadId,
       repository: new D1BatchRepository(context.deps.db),
       windows: new DurableBatchWindowStore(context.meter.labelled("batches")),
-      limits: {
-        maxItems: subagent_batches.max_items,
-        defaultLiveItems: subagent_batches.default_live_items,
-        maxLiveItems: subagent_batches.max_live_items,
-        defaultRunningItems: subagent_batches.default_running_items,
-        maxRunningItems: subagent_batches.max_running_items,
-        defaultAttempts: subagent_batches.max_attempts,
-      },
+      limits: configuredLimits(subagent_batches),
       enabled: subagent_batches.enabled,
       resolveSubagent: (type) => this.#resolveSubagent(type),
       readFiles: (paths) => {
@@ -142,10 +135,7 @@ export class ThreadBatches implements AlarmSource {
         ? new SubagentRegistry(subagents, null, await this.#context.managed.current())
         : operators;
     const definition = registry.find(type);
-    if (definition !== undefined) {
-      const { timeoutSeconds, acp } = definition;
-      return ok({ definition: withoutOperatorSecrets(definition), timeoutSeconds, startsOnce: acp !== undefined });
-    }
+    if (definition !== undefined) return ok(toResolvedSubagent(definition));
     return err(`subagent_type '${type}' is unknown; available: ${registry.names().join(", ")}`);
   }
 

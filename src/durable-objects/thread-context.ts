@@ -5,7 +5,9 @@
  */
 import type { GraphBinding, GraphCatalog } from "../agent/graph-catalog.ts";
 import { CircuitBreakers } from "../agent/models/circuit-breakers.ts";
+import { toAdmissionConfig } from "../agent/subagents/admission-config.ts";
 import { AdmissionController } from "../agent/subagents/admission-controller.ts";
+import { systemTimers } from "../agent/subagents/timers.ts";
 import type { BatchService } from "../agent/tools/batch-tools.ts";
 import type { DeputyConfig } from "../config.ts";
 import type { BatchGrant } from "../domain/admission/admission-state.ts";
@@ -267,23 +269,11 @@ export class ThreadContext {
   #admissionController(): AdmissionController {
     const { subagent_runtime, subagent_batches } = this.deps.config;
     return new AdmissionController({
-      config: {
-        maxRunning: subagent_runtime.max_running,
-        maxQueued: subagent_runtime.max_queued,
-        policy: subagent_runtime.admission_policy,
-        queueTimeoutMs: subagent_runtime.queue_timeout_seconds * 1_000,
-        classWeights: subagent_runtime.class_weights,
-        grantTtlMs: subagent_batches.lease_seconds * 1_000,
-      },
+      config: toAdmissionConfig(subagent_runtime, subagent_batches.lease_seconds),
       grants: new DurableGrantStore(this.meter.labelled("grants")),
       now: () => this.now(),
       newId: () => this.newId(),
-      timers: {
-        set: (afterMs, action) => setTimeout(action, afterMs),
-        clear: (timer) => {
-          clearTimeout(timer as ReturnType<typeof setTimeout>);
-        },
-      },
+      timers: systemTimers,
       onBatchTurn: (grant) => {
         this.#events.onBatchTurn(grant);
       },

@@ -13,8 +13,8 @@ import { err, ok, type Result } from "../../domain/shared/result.ts";
 import type { DeputyConfig } from "../../config.ts";
 import { claimAndRun, type ClaimPorts } from "../batches/claim-and-run.ts";
 import type { BatchItemRunner } from "../batches/item-runner.ts";
+import { configuredLimits, hashDraft, limitsFor, toResolvedSubagent } from "../batches/submission.ts";
 import { sleepFor } from "../models/sleep.ts";
-import { sha256 } from "../sha256.ts";
 import type { AdmissionController } from "../subagents/admission-controller.ts";
 import { SubagentRegistry } from "../subagents/registry.ts";
 import { systemTimers } from "../subagents/timers.ts";
@@ -90,30 +90,24 @@ export class RuntimeBatches {
 
   async #submit(threadId: string, draft: BatchDraft, submissionKey: string): Promise<Result<BatchView, BatchRefusal>> {
     const { repository, owner, newId } = this.#parts;
-    const bodyHash = sha256(
-      JSON.stringify([
-        draft.title,
-        draft.subagentType,
-        draft.items,
-        draft.files ?? [],
-        draft.maxLiveItems ?? null,
-        draft.maxRunningItems ?? null,
-      ]),
-    );
+    const bodyHash = hashDraft(draft);
     const found = await repository.findSubmission({ owner, threadId, submissionKey, bodyHash });
     if (!found.ok) return found;
     if (found.value !== undefined) return ok(found.value);
-    const definition = this.#registry.find(draft.subagentType);
-    if (definition === undefined) {
+    const named = this.#registry.find(draft.subagentType);
+    if (named === undefined) {
       const message = `unknown subagent type '${draft.subagentType}'; available: ${this.#registry.available()}`;
       return err({ reason: "unknown_subagent_type", message });
     }
-    const plan = validateBatch(draft, limitsOf(this.#parts.deputy), definition.timeoutSeconds);
+    const subagent = toResolvedSubagent(named);
+    const limits = limitsFor(subagent, configuredLimits(this.#parts.deputy.subagent_batches));
+    const plan = validateBatch(draft, limits, subagent.timeoutSeconds);
     if (!plan.ok) return plan;
     if (plan.value.files.length > 0) {
       const message = "this runtime has no files of a thread to hand to items: put what they need into their prompts";
       return err({ reason: "file_refused", field: "files", message });
     }
+    const { definition } = subagent;
     const rest = { submissionKey, bodyHash, definition, submitterRole: "user" as const, files: [], now: Date.now() };
     const submitted = await repository.submit({ owner, threadId, batchId: newId(), plan: plan.value, ...rest });
     if (!submitted.ok) return submitted;
@@ -211,15 +205,4 @@ export class RuntimeBatches {
       signal,
     };
   }
-}
-
-function limitsOf({ subagent_batches: batches }: DeputyConfig) {
-  return {
-    maxItems: batches.max_items,
-    defaultLiveItems: batches.default_live_items,
-    maxLiveItems: batches.max_live_items,
-    defaultRunningItems: batches.default_running_items,
-    maxRunningItems: batches.max_running_items,
-    defaultAttempts: batches.max_attempts,
-  };
 }

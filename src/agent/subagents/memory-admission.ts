@@ -1,9 +1,9 @@
 /**
- * An admission controller outside a thread object: the section `subagent_runtime` of the configuration, and grants that
- * live as long as the process. Owns the translation of that section's keys.
+ * An admission controller outside a thread object. Owns grants that live as long as the process.
  */
 import type { DeputyConfig } from "../../config.ts";
-import type { AdmissionConfig, BatchGrant } from "../../domain/admission/admission-state.ts";
+import type { BatchGrant } from "../../domain/admission/admission-state.ts";
+import { toAdmissionConfig } from "./admission-config.ts";
 import { AdmissionController } from "./admission-controller.ts";
 import type { GrantStore } from "./grant-store.ts";
 import { systemTimers, type Timers } from "./timers.ts";
@@ -20,18 +20,8 @@ export interface MemoryAdmissionParts {
 
 export function memoryAdmission(parts: MemoryAdmissionParts): AdmissionController {
   const { newId, now = Date.now, timers = systemTimers, onBatchTurn = () => {} } = parts;
-  return new AdmissionController({ config: toConfig(parts), grants: memoryGrants(), now, newId, timers, onBatchTurn });
-}
-
-function toConfig({ runtime, leaseSeconds }: MemoryAdmissionParts): AdmissionConfig {
-  return {
-    maxRunning: runtime.max_running,
-    maxQueued: runtime.max_queued,
-    policy: runtime.admission_policy,
-    queueTimeoutMs: runtime.queue_timeout_seconds * 1_000,
-    classWeights: runtime.class_weights,
-    grantTtlMs: leaseSeconds * 1_000,
-  };
+  const config = toAdmissionConfig(parts.runtime, parts.leaseSeconds);
+  return new AdmissionController({ config, grants: memoryGrants(), now, newId, timers, onBatchTurn });
 }
 
 function memoryGrants(): GrantStore {

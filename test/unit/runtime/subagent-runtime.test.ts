@@ -2,6 +2,9 @@ import { AIMessage, HumanMessage, type ToolMessage } from "@langchain/core/messa
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it, vi } from "vitest";
 import { createDeputyAgent, SubagentRuntime, type SubagentRuntimeOptions } from "../../../src/agent/embedding.ts";
+import { acpProvider } from "../../../src/agent/subagents/providers/acp.ts";
+import { systemTimers } from "../../../src/agent/subagents/timers.ts";
+import { ConnectionFault } from "../../../src/agent/subagents/web-socket.ts";
 import type { BatchService } from "../../../src/agent/tools/batch-tools.ts";
 import { err } from "../../../src/domain/shared/result.ts";
 import { delegatesOnce, LEAD_PROMPT, taskResults } from "../../support/delegation-fixture.ts";
@@ -179,6 +182,25 @@ describe("R61 R192 batches in the caller's process", () => {
     expect(most).toBe(2);
     expect(promptOf(model.requests[0]!)).toContain("Batch item key: a");
     expect(runtime.admission).toMatchObject({ running: 0, grants: [] });
+    await runtime.stop();
+  });
+
+  it("an item of an agent of another process has one attempt, and no row holds the headers it is reached with", async () => {
+    const acp = { url: "ws://localhost:9/agent", headers: { authorization: "Bearer of the operator" } };
+    const remote = { description: "elsewhere", provider: "acp" as const, acp };
+    const unreachable = async () => Promise.reject(new ConnectionFault("nobody is there"));
+    const { rows, runtime, run } = program(() => textAnswer("never"), {
+      subagents: { custom_agents: { remote } },
+      providers: [acpProvider({ openWebSocket: unreachable, timers: systemTimers })],
+    });
+    const submitted = vi.spyOn(rows, "submit");
+    await runtime.start();
+    const items = [{ key: "a", prompt: "do a" }];
+    const batchId = batchIdOf(await run(batchCall("batch_task", { title: "Work", subagent_type: "remote", items })));
+    expect(JSON.stringify(submitted.mock.calls)).not.toContain("Bearer");
+    await vi.waitFor(async () => expect((await rows.getBatch("local", batchId))?.status).toBe("completed"), 15_000);
+    const page = await rows.exportPage("local", batchId, { afterOrdinal: -1, limit: 1 });
+    expect(page?.items).toMatchObject([{ status: "failed", attempts: 1 }]);
     await runtime.stop();
   });
 
