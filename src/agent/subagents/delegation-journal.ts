@@ -3,6 +3,7 @@
  * The thread object implements it over its own storage; a process without one uses `memoryJournal`.
  */
 import type { BaseMessage } from "@langchain/core/messages";
+import { RecentMap } from "../runtime/recent-map.ts";
 
 export interface DelegationStart {
   /** The tool-call id. */
@@ -34,18 +35,21 @@ export interface DelegationJournal {
   watchCancel?(taskId: string, onCancel: () => void): () => void;
 }
 
-/** For graphs outside a thread object: remembers as long as the process lives. */
+/** A delegation is asked for again only while its run is open, so the newest are enough. */
+export const DELEGATIONS_KEPT_MAX = 1_000;
+
+/** For graphs outside a thread object: remembers the newest delegations, as long as the process lives. */
 export function memoryJournal(): DelegationJournal & { cancel(taskId: string): void } {
-  const started = new Set<string>();
-  const cancelled = new Set<string>();
+  const started = new RecentMap<true>(DELEGATIONS_KEPT_MAX);
+  const cancelled = new RecentMap<true>(DELEGATIONS_KEPT_MAX);
   const watchers = new Map<string, () => void>();
   return {
     started({ taskId }) {
-      if (started.has(taskId)) return "already_recorded";
-      started.add(taskId);
+      if (started.get(taskId)) return "already_recorded";
+      started.set(taskId, true);
       return "recorded";
     },
-    isCancelled: (taskId) => cancelled.has(taskId),
+    isCancelled: (taskId) => cancelled.get(taskId) === true,
     watchCancel(taskId, onCancel) {
       watchers.set(taskId, onCancel);
       return () => {
@@ -53,7 +57,7 @@ export function memoryJournal(): DelegationJournal & { cancel(taskId: string): v
       };
     },
     cancel(taskId) {
-      cancelled.add(taskId);
+      cancelled.set(taskId, true);
       watchers.get(taskId)?.();
     },
   };
