@@ -4,7 +4,8 @@
  */
 import { z } from "zod";
 
-const count = (what: string) => z.int({ error: `must be a whole number: ${what}` }).nullish();
+/** However large: `z.int` would refuse what a double cannot count exactly, and a number out of range is clamped. */
+const count = (what: string) => z.custom<number>(Number.isInteger, `must be a whole number: ${what}`).nullish();
 const flag = z.boolean({ error: "must be true or false" }).nullish();
 
 export const leadOptionsSchema = z.looseObject({

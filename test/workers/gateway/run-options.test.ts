@@ -89,7 +89,8 @@ describe.each(ROUTES)("POST %s", (route) => {
       thinking_enabled: false,
       subagent_enabled: true,
       max_total_subagents: 99,
-      max_concurrent_subagents: -1,
+      // No double counts it exactly; it is a whole number all the same.
+      max_concurrent_subagents: 1e300,
       plan_mode: "on",
     };
     await ask(deps, route, { method: "POST", json: body({ config: { configurable: options }, context: { mine: 1 } }) });
