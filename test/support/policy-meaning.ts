@@ -100,7 +100,7 @@ const MEANINGS: readonly Meaning[] = [
       /parallel|concurren|simultan|at the same time|at once|together|side by side|batch|\bgroup|\bround|several calls/i,
     ],
   },
-  { rule: "R90 results are returned, not polled", surfaces: LONG, must: [/nothing to poll/i] },
+  { rule: "results are returned, not polled", surfaces: LONG, must: [/nothing to poll/i] },
 ];
 
 function applies(meaning: Meaning, surface: Surface, mode: Mode): boolean {

@@ -3,6 +3,7 @@
  */
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { DelegationLimits } from "../../domain/delegation/delegation-limit.ts";
+import { threadIdOf } from "../graph/thread-id.ts";
 import type { AgentHook } from "../hooks/hook.ts";
 import type { ChatModel } from "../models/model.ts";
 import { SubagentExecutor } from "../subagents/executor.ts";
@@ -59,8 +60,8 @@ function leadTaskTool(options: LeadAgentOptions, parts: LeadToolParts, tools: re
   });
 }
 
-function leadBatchTools({ batches, deputy }: LeadAgentOptions, { config, registry }: LeadToolParts): readonly Tool[] {
+function leadBatchTools(options: LeadAgentOptions, { config, registry }: LeadToolParts): readonly Tool[] {
+  const { batches, deputy, agent } = options;
   if (batches === undefined || !deputy.subagent_batches.enabled) return [];
-  const threadId: unknown = config.configurable?.["thread_id"];
-  return batchTools({ batches, threadId: typeof threadId === "string" ? threadId : "", subagents: registry });
+  return batchTools({ batches, threadId: threadIdOf(config) ?? "", subagents: registry, tools: agent?.tools ?? null });
 }

@@ -6,9 +6,9 @@
  */
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { parseDeputyConfig, type DeputyConfig } from "../../config.ts";
-import { createModelCatalog } from "../models/catalog.ts";
 import { CircuitBreakers } from "../models/circuit-breakers.ts";
-import { environmentCredentials } from "../models/environment-credentials.ts";
+import { environmentModels } from "../models/environment-models.ts";
+import { reportFault } from "../report-fault.ts";
 import { workspaceTools } from "../tools/workspace-tools.ts";
 import { inProcessSubagents } from "../subagents/in-process-subagents.ts";
 import { LocalThreads } from "../runtime/local-threads.ts";
@@ -54,24 +54,11 @@ function composeProcess(deputy: DeputyConfig) {
   const newId = () => crypto.randomUUID();
   return {
     deputy,
-    models: createModelCatalog({
-      models: deputy.models,
-      credentials: environmentCredentials(),
-      modelIdleMs: deputy.runtime.model_idle_seconds * 1_000,
-      newId,
-      random: Math.random,
-      now: Date.now,
-    }),
+    models: environmentModels(deputy, newId),
     tools: workspaceTools(),
     subagents: inProcessSubagents({ newId, reportFault }),
     circuits: new CircuitBreakers(deputy.llm_call.circuit, Date.now),
     random: Math.random,
     threads: new LocalThreads(deputy, newId),
   };
-}
-
-/** A listener of the seam that throws is a fault of whoever registered it; it must not vanish. */
-function reportFault(what: string, error: unknown): void {
-  // oxlint-disable-next-line no-console -- a process without a composition root has no other log
-  console.error(what, error);
 }

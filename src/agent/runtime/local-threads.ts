@@ -5,6 +5,7 @@
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { DeputyConfig } from "../../config.ts";
 import type { AgentServices } from "../graph/agent-services.ts";
+import { threadIdOf } from "../graph/thread-id.ts";
 import type { AdmissionController } from "../subagents/admission-controller.ts";
 import { memoryJournal, type DelegationJournal } from "../subagents/delegation-journal.ts";
 import { memoryAdmission } from "../subagents/memory-admission.ts";
@@ -31,8 +32,8 @@ export class LocalThreads {
   }
 
   of(config: RunnableConfig): LocalThread {
-    const threadId: unknown = config.configurable?.["thread_id"];
-    return typeof threadId === "string" ? this.#threads.take(threadId, () => this.#create()) : this.#create();
+    const threadId = threadIdOf(config);
+    return threadId !== undefined ? this.#threads.take(threadId, () => this.#create()) : this.#create();
   }
 
   #create(): LocalThread {

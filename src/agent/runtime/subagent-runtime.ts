@@ -8,10 +8,10 @@
 import type { DeputyConfig } from "../../config.ts";
 import { toDelegationKwargs } from "../../domain/delegation/delegation-result.ts";
 import { agentItemRunner } from "../batches/agent-item-runner.ts";
-import { createModelCatalog } from "../models/catalog.ts";
 import { CircuitBreakers } from "../models/circuit-breakers.ts";
-import { environmentCredentials } from "../models/environment-credentials.ts";
+import { environmentModels } from "../models/environment-models.ts";
 import type { ModelCatalog } from "../models/model.ts";
+import { reportFault } from "../report-fault.ts";
 import type { AdmissionController, AdmissionSnapshot } from "../subagents/admission-controller.ts";
 import { inProcessSubagents } from "../subagents/in-process-subagents.ts";
 import { memoryAdmission } from "../subagents/memory-admission.ts";
@@ -173,20 +173,4 @@ function unavailable({ name }: Tool): ToolOutcome {
 
 function stoppedError(): SubagentRuntimeError {
   return new SubagentRuntimeError("this SubagentRuntime was stopped: make a new one");
-}
-
-function environmentModels(deputy: DeputyConfig, newId: () => string): ModelCatalog {
-  return createModelCatalog({
-    models: deputy.models,
-    credentials: environmentCredentials(),
-    modelIdleMs: deputy.runtime.model_idle_seconds * 1_000,
-    newId,
-    random: Math.random,
-    now: Date.now,
-  });
-}
-
-function reportFault(what: string, error: unknown): void {
-  // oxlint-disable-next-line no-console -- a process without a composition root has no other log
-  console.error(what, error);
 }

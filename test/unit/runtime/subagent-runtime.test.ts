@@ -1,9 +1,13 @@
 import { AIMessage, HumanMessage, type ToolMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it, vi } from "vitest";
-import { createDeputyAgent, SubagentRuntime, type SubagentRuntimeOptions } from "../../../src/agent/embedding.ts";
-import { acpProvider } from "../../../src/agent/subagents/providers/acp.ts";
-import { systemTimers } from "../../../src/agent/subagents/timers.ts";
+import {
+  acpProvider,
+  createDeputyAgent,
+  SubagentRuntime,
+  systemTimers,
+  type SubagentRuntimeOptions,
+} from "../../../src/agent/embedding.ts";
 import { ConnectionFault } from "../../../src/agent/subagents/web-socket.ts";
 import type { BatchService } from "../../../src/agent/tools/batch-tools.ts";
 import { err } from "../../../src/domain/shared/result.ts";

@@ -4,6 +4,7 @@
  * a session, and whatever fails before closes the connection; the agent has its own prompt, tools and model, so that a
  * request that brings any is refused. What it does happens outside: its start is never repeated.
  */
+import { threadIdOf } from "../../graph/thread-id.ts";
 import type { ChildAgent, SubagentProvider, SubagentRequest, SubagentRun } from "../provider.ts";
 import { SubagentError } from "../subagent-error.ts";
 import type { Timers } from "../timers.ts";
@@ -70,8 +71,7 @@ function endpointOf({ name, endpoint, systemPrompt, tools, hooks }: ChildAgent) 
 
 /** Connections of one thread are counted together, as its model requests are. */
 function scopeOf({ parent }: SubagentRequest): string {
-  const threadId: unknown = parent.config.configurable?.["thread_id"];
-  return typeof threadId === "string" ? threadId : "";
+  return threadIdOf(parent.config) ?? "";
 }
 
 /** Rejects at the abort, whatever the work does about it. */
