@@ -8,7 +8,15 @@ const LAYERS: Readonly<Record<string, { readonly layers: readonly string[]; read
   protocol: { layers: ["protocol", "domain"], packages: ["zod"] },
   agent: {
     layers: ["agent", "domain", "protocol", "config.ts"],
-    packages: ["zod", "@langchain/*", "just-bash*", "eventsource-parser*", "@agentclientprotocol/sdk", "node:*"],
+    packages: [
+      "zod",
+      "@langchain/*",
+      "@cfworker/json-schema",
+      "just-bash*",
+      "eventsource-parser*",
+      "@agentclientprotocol/sdk",
+      "node:*",
+    ],
   },
   platform: {
     layers: ["platform", "domain", "protocol", "agent", "config.ts"],
