@@ -48,6 +48,8 @@ export interface BatchSubmitter {
   readonly submissionKey: string | null;
   /** Of the key that asked, or of the run whose model did. A repeat keeps the first one's. */
   readonly role: Role;
+  /** As the run whose model asked has it, or why it has none; absent: as the definitions are now. */
+  readonly subagent?: Result<ResolvedSubagent, string>;
 }
 
 export interface TakenBatch {
@@ -96,7 +98,7 @@ export class BatchIntake {
       if (found.value !== undefined) return ok({ batch: found.value, created: false });
     }
     if (!enabled) return err({ reason: "batches_disabled", message: "batches are disabled in this deployment" });
-    const subagent = await this.#ports.resolveSubagent(draft.subagentType);
+    const subagent = submitter.subagent ?? (await this.#ports.resolveSubagent(draft.subagentType));
     if (!subagent.ok) return err({ reason: "unknown_subagent_type", message: subagent.error });
     const plan = validateBatch(draft, limitsFor(subagent.value, this.#ports.limits), subagent.value.timeoutSeconds);
     if (!plan.ok) return plan;

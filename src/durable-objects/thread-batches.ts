@@ -79,8 +79,9 @@ export class ThreadBatches implements AlarmSource {
   /** What the model's batch tools reach: the same pump, with the key made of run and call, and the run's role. */
   service(role: Role): BatchService {
     return {
-      submit: async (draft, submissionKey) => {
-        const submitted = await this.#batches().submit(draft, { submissionKey, role });
+      submit: async (draft, submissionKey, definition) => {
+        const subagent = definition.ok ? ok(toResolvedSubagent(definition.value)) : definition;
+        const submitted = await this.#batches().submit(draft, { submissionKey, role, subagent });
         return submitted.ok ? ok(submitted.value.batch) : submitted;
       },
       status: (batchId) => this.#batches().status(batchId),

@@ -16,9 +16,8 @@ import type { BatchItemRunner } from "../batches/item-runner.ts";
 import { configuredLimits, hashDraft, limitsFor, toResolvedSubagent } from "../batches/submission.ts";
 import { sleepFor } from "../models/sleep.ts";
 import type { AdmissionController } from "../subagents/admission-controller.ts";
-import { SubagentRegistry } from "../subagents/registry.ts";
 import { systemTimers } from "../subagents/timers.ts";
-import type { BatchService } from "../tools/batch-tools.ts";
+import type { BatchService, RunSubagent } from "../tools/batch-tools.ts";
 
 /** How soon a pump looks again when items are in another process's hands, or the rows could not be read. */
 export const BATCH_POLL_MS = 1_000;
@@ -35,6 +34,13 @@ export interface RuntimeBatchesParts {
   readonly reportFault: (what: string, error: unknown) => void;
 }
 
+interface Submission {
+  readonly threadId: string;
+  readonly draft: BatchDraft;
+  readonly submissionKey: string;
+  readonly definition: RunSubagent;
+}
+
 interface Pump {
   readonly cancel: AbortController;
   readonly done: Promise<void>;
@@ -42,19 +48,17 @@ interface Pump {
 
 export class RuntimeBatches {
   readonly #parts: RuntimeBatchesParts;
-  readonly #registry: SubagentRegistry;
   readonly #pumps = new Map<string, Pump>();
   readonly #turns = new Map<string, (grant: BatchGrant | undefined) => void>();
   readonly #closing = new AbortController();
 
   constructor(parts: RuntimeBatchesParts) {
     this.#parts = parts;
-    this.#registry = new SubagentRegistry(parts.deputy.subagents);
   }
 
   serviceOf(threadId: string): BatchService {
     return {
-      submit: (draft, submissionKey) => this.#submit(threadId, draft, submissionKey),
+      submit: (draft, key, definition) => this.#submit({ threadId, draft, submissionKey: key, definition }),
       status: (batchId) => this.#find(threadId, batchId),
       cancel: (batchId) => this.#cancel(threadId, batchId),
     };
@@ -88,18 +92,19 @@ export class RuntimeBatches {
     else resolve(grant);
   }
 
-  async #submit(threadId: string, draft: BatchDraft, submissionKey: string): Promise<Result<BatchView, BatchRefusal>> {
+  async #submit({
+    threadId,
+    draft,
+    submissionKey,
+    definition: named,
+  }: Submission): Promise<Result<BatchView, BatchRefusal>> {
     const { repository, owner, newId } = this.#parts;
     const bodyHash = hashDraft(draft);
     const found = await repository.findSubmission({ owner, threadId, submissionKey, bodyHash });
     if (!found.ok) return found;
     if (found.value !== undefined) return ok(found.value);
-    const named = this.#registry.find(draft.subagentType);
-    if (named === undefined) {
-      const message = `unknown subagent type '${draft.subagentType}'; available: ${this.#registry.available()}`;
-      return err({ reason: "unknown_subagent_type", message });
-    }
-    const subagent = toResolvedSubagent(named);
+    if (!named.ok) return err({ reason: "unknown_subagent_type", message: named.error });
+    const subagent = toResolvedSubagent(named.value);
     const limits = limitsFor(subagent, configuredLimits(this.#parts.deputy.subagent_batches));
     const plan = validateBatch(draft, limits, subagent.timeoutSeconds);
     if (!plan.ok) return plan;

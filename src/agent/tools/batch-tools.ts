@@ -8,25 +8,34 @@ import { z } from "zod";
 import type { BatchRefusal } from "../../domain/batch/batch-refusal.ts";
 import type { BatchView } from "../../domain/batch/batch.ts";
 import type { BatchDraft } from "../../domain/batch/validate-batch.ts";
-import type { Result } from "../../domain/shared/result.ts";
+import { err, ok, type Result } from "../../domain/shared/result.ts";
+import { narrowSubagents } from "../../domain/assistant/agent-snapshot.ts";
 import type { SubagentRegistry } from "../subagents/registry.ts";
+import type { SubagentDefinition } from "../subagents/subagent-definition.ts";
 import type { Tool, ToolOutcome } from "./tool.ts";
 
 /** The batches of the current thread. */
 export interface BatchService {
-  /** The same key and draft give the same batch, however often it is called (B9). */
-  submit(draft: BatchDraft, submissionKey: string): Promise<Result<BatchView, BatchRefusal>>;
+  /**
+   * The same key and draft give the same batch, however often it is called (B9). `subagent` is the run's own, or why it has
+   * none: a refusal only where the batch is new.
+   */
+  submit(draft: BatchDraft, submissionKey: string, subagent: RunSubagent): Promise<Result<BatchView, BatchRefusal>>;
   /** `undefined` when the thread has no such batch. */
   status(batchId: string): Promise<BatchView | undefined>;
   /** Gives the batch as it is when every item of it is terminal. */
   cancel(batchId: string): Promise<BatchView | undefined>;
 }
 
+export type RunSubagent = Result<SubagentDefinition, string>;
+
 export interface BatchToolsParts {
   readonly batches: BatchService;
   readonly threadId: string;
-  /** The run's snapshot: a batch may name no subagent that `task` may not. */
-  readonly subagents: Pick<SubagentRegistry, "permits" | "available" | "names">;
+  /** The run's snapshot: a batch names no subagent that `task` may not, and its items are of the definition `task` starts. */
+  readonly subagents: Pick<SubagentRegistry, "permits" | "find" | "available" | "names">;
+  /** Exact names of the tools the agent itself is held to: its items have no others. Absent or null for all. */
+  readonly tools?: readonly string[] | null;
 }
 
 // Sizes are checked by the service, whose refusals name the item and the limit.
@@ -54,7 +63,8 @@ export function batchTools(parts: BatchToolsParts): readonly Tool[] {
   return parts.subagents.names().length === 0 ? followed : [batchTask(parts), ...followed];
 }
 
-function batchTask({ batches, threadId, subagents }: BatchToolsParts): Tool {
+function batchTask(parts: BatchToolsParts): Tool {
+  const { batches, threadId, subagents } = parts;
   return {
     name: "batch_task",
     description:
@@ -64,9 +74,8 @@ function batchTask({ batches, threadId, subagents }: BatchToolsParts): Tool {
     recovery: "safe",
     async execute(args, runtime) {
       const parsed = submitParameters.parse(args);
-      if (!subagents.permits(parsed.subagent_type)) {
-        return refused(`Unknown subagent type '${parsed.subagent_type}'. Available: ${subagents.available()}`);
-      }
+      const subagent = runSubagent(parts, parsed.subagent_type);
+      if (!subagent.ok && !subagents.permits(parsed.subagent_type)) return refused(subagent.error);
       const draft: BatchDraft = {
         title: parsed.title,
         items: parsed.items,
@@ -75,7 +84,7 @@ function batchTask({ batches, threadId, subagents }: BatchToolsParts): Tool {
         maxLiveItems: parsed.max_live_items,
         maxRunningItems: parsed.max_running_items,
       };
-      const submitted = await batches.submit(draft, `${runtime.runId ?? threadId}:${runtime.toolCallId}`);
+      const submitted = await batches.submit(draft, `${runtime.runId ?? threadId}:${runtime.toolCallId}`, subagent);
       if (!submitted.ok) return refused(submitted.error.message);
       const batch = submitted.value;
       return told(
@@ -85,6 +94,13 @@ function batchTask({ batches, threadId, subagents }: BatchToolsParts): Tool {
       );
     },
   };
+}
+
+/** As the run has it: what was edited, made or deleted after its acceptance is not of this run. */
+function runSubagent({ subagents, tools = null }: BatchToolsParts, name: string): RunSubagent {
+  const definition = subagents.find(name);
+  if (definition === undefined) return err(`Unknown subagent type '${name}'. Available: ${subagents.available()}`);
+  return ok({ ...definition, tools: narrowSubagents(definition.tools, tools) });
 }
 
 function batchStatus({ batches }: BatchToolsParts): Tool {

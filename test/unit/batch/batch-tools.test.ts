@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { SubagentRegistry } from "../../../src/agent/subagents/registry.ts";
-import { batchTools, type BatchService } from "../../../src/agent/tools/batch-tools.ts";
+import { batchTools, type BatchService, type RunSubagent } from "../../../src/agent/tools/batch-tools.ts";
 import type { Tool, ToolOutcome, ToolRuntime } from "../../../src/agent/tools/tool.ts";
 import { parseDeputyConfig } from "../../../src/config.ts";
 import type { BatchView } from "../../../src/domain/batch/batch.ts";
@@ -27,10 +27,10 @@ const view = (over: Partial<BatchView> = {}): BatchView => ({
 
 /** Batches of one thread that only has `b1`; keeps what was submitted. */
 class OneBatch implements BatchService {
-  readonly submitted: { draft: BatchDraft; key: string }[] = [];
+  readonly submitted: { draft: BatchDraft; key: string; subagent: RunSubagent }[] = [];
 
-  async submit(draft: BatchDraft, key: string): ReturnType<BatchService["submit"]> {
-    this.submitted.push({ draft, key });
+  async submit(draft: BatchDraft, key: string, subagent: RunSubagent): ReturnType<BatchService["submit"]> {
+    this.submitted.push({ draft, key, subagent });
     if (draft.items.length === 0) {
       return err({ reason: "batch_limit", field: "items", message: "items must hold at least 1 item" });
     }
@@ -66,6 +66,20 @@ describe("batch tools", () => {
     await run(batchTask, { ...ARGS, max_live_items: 5, max_running_items: 2, files: ["/workspace/a"] });
     expect(batches.submitted.map(({ key }) => key)).toEqual(["run-9:call_1", "t1:call_1"]);
     expect(batches.submitted[1]?.draft).toMatchObject({ maxLiveItems: 5, maxRunningItems: 2, files: ["/workspace/a"] });
+  });
+
+  it("an agent's own list of tools binds the items it has made, as it binds its children", async () => {
+    const toolsOf = async (type: string, tools: readonly string[] | null) => {
+      const held = new OneBatch();
+      const [tool] = batchTools({ batches: held, threadId: "t1", subagents, tools });
+      await run(tool, { ...ARGS, subagent_type: type });
+      const [submitted] = held.submitted;
+      return submitted?.subagent.ok === true ? submitted.subagent.value.tools : "refused";
+    };
+    expect(await toolsOf("general-purpose", ["batch_task", "read_file"])).toEqual(["batch_task", "read_file"]);
+    expect(await toolsOf("bash", ["batch_task", "read_file", "bash"])).toEqual(["bash", "read_file"]);
+    expect(await toolsOf("bash", ["batch_task"])).toEqual([]);
+    expect(await toolsOf("general-purpose", null)).toBeNull();
   });
 
   it("R54: answers at once with the batch's id, status and total in the metadata and no results", async () => {

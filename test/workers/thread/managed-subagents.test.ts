@@ -160,6 +160,56 @@ it("P8: the largest run with the largest store of definitions fits in one row of
   });
 });
 
+describe("a batch that a run's model makes", () => {
+  const batchOf = (type: string) =>
+    `@ call batch_task ${JSON.stringify({ title: "t", subagent_type: type, items: [{ key: "a", prompt: "p" }] })}`;
+  const stored = () => env.DB.prepare("SELECT definition FROM batch_definitions").all<{ definition: string }>();
+  const clearBatches = async () => {
+    await env.DB.exec("DELETE FROM batch_definitions");
+  };
+  beforeEach(clearBatches);
+  afterEach(clearBatches);
+
+  it.each([
+    ["edited", () => store.systemUpdate(managedSubagent("auditor", { tools: [], systemPrompt: "edited" }), BY)],
+    ["deleted", () => store.systemDelete("auditor")],
+  ])("has the definition of the run's acceptance, though it was %s before the call", async (_how, edit) => {
+    await withWakes(async (thread) => {
+      await create("auditor");
+      const gate = gateOf();
+      const runtime = await thread.create({ tools: [gate.tool, probe] });
+      const { runId } = await startRun(runtime, `@ call gate {}\n${batchOf("auditor")}\n@ say {{result:2}}`);
+      const { done } = runtime.context.live.get(runId)!;
+      await gate.arrived;
+      await edit();
+      gate.open();
+      await done;
+      const accepted = await answerOf(runtime);
+      expect(accepted).toMatch(/^Batch \S+ accepted/);
+      const { results } = await stored();
+      expect(results.map(({ definition }) => JSON.parse(definition) as unknown)).toEqual([
+        { ...managedDefinition({ tools: ["probe"] }), name: "auditor", source: "managed" },
+      ]);
+      await runtime.batches.cancel(accepted.split(" ")[1]!);
+    });
+  });
+
+  it("cannot be of a subagent that came after the run's acceptance", async () => {
+    await withWakes(async (thread) => {
+      const gate = gateOf();
+      const runtime = await thread.create({ tools: [gate.tool, probe] });
+      const { runId } = await startRun(runtime, `@ call gate {}\n${batchOf("auditor")}\n@ say {{result:2}}`);
+      const { done } = runtime.context.live.get(runId)!;
+      await gate.arrived;
+      await create("auditor");
+      gate.open();
+      await done;
+      expect(await answerOf(runtime)).toContain("Unknown subagent type 'auditor'. Available: general-purpose, bash");
+      expect((await stored()).results).toEqual([]);
+    });
+  });
+});
+
 describe("a batch's managed subagent", () => {
   it("is snapshotted at submit and stays as it was", async () => {
     await withWakes(async (thread) => {
