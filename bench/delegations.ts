@@ -94,7 +94,7 @@ interface Watched {
 }
 
 async function heapOfMany(server: DevServer, { inspectorPort, requests }: Watched): Promise<BenchRow[]> {
-  const inspector = await HeapInspector.open(inspectorPort);
+  const inspector = await HeapInspector.open(inspectorPort, () => fetch(`${server.url}/ok`));
   const { thread_id } = await send<{ thread_id: string }>(server, "POST", "/threads", {});
   await send(server, "PUT", `/threads/${thread_id}/files/big.txt`, FILE);
   const idle = await inspector.liveBytes();

@@ -9,6 +9,7 @@ const TARGET_TITLE = "Cloudflare Worker";
 const PROBE_TIMEOUT_MS = 5_000;
 /** A busy isolate answers between two of its own tasks. */
 const ANSWER_TIMEOUT_MS = 120_000;
+const WAKE_MS = 50;
 /** Wrangler's proxy serves clients of this machine that say where they come from. */
 const HEADERS = { Origin: "http://127.0.0.1", "User-Agent": "deputy-bench" };
 
@@ -25,11 +26,13 @@ interface HeapUsage {
 
 export class HeapInspector {
   readonly #socket: WebSocket;
+  readonly #wake: () => Promise<unknown>;
   readonly #waiting = new Map<number, (result: unknown) => void>();
   #lastId = 0;
 
-  private constructor(socket: WebSocket) {
+  private constructor(socket: WebSocket, wake: () => Promise<unknown>) {
     this.#socket = socket;
+    this.#wake = wake;
     socket.on("message", (data) => {
       const { id, result } = JSON.parse((data as Buffer).toString()) as { id?: number; result?: unknown };
       if (id === undefined) return;
@@ -38,11 +41,16 @@ export class HeapInspector {
     });
   }
 
-  /** `port` is what the server was started with. Throws when no Worker is inspected there. */
-  static async open(port: number): Promise<HeapInspector> {
+  /**
+   * `port` is what the server was started with; `wake` makes the Worker serve something, because an idle isolate does
+   * not collect. Throws when no Worker is inspected there.
+   */
+  static async open(port: number, wake: () => Promise<unknown>): Promise<HeapInspector> {
     const socket = new WebSocket(await targetUrl(port), { headers: HEADERS });
     await new Promise((opened, failed) => socket.once("open", opened).once("error", failed));
-    return new HeapInspector(socket);
+    const inspector = new HeapInspector(socket, wake);
+    await inspector.#call("HeapProfiler.enable");
+    return inspector;
   }
 
   /** Bytes in use, garbage included: objects, what the embedder holds for them, and array buffers. */
@@ -53,7 +61,15 @@ export class HeapInspector {
 
   /** Bytes in use behind a full collection: what an isolate at its limit could not free. */
   async liveBytes(): Promise<number> {
-    await this.#call("HeapProfiler.collectGarbage");
+    let isCollected = false;
+    const collected = this.#call("HeapProfiler.collectGarbage").finally(() => {
+      isCollected = true;
+    });
+    while (!isCollected) {
+      await this.#wake();
+      await new Promise((next) => setTimeout(next, WAKE_MS));
+    }
+    await collected;
     return this.usedBytes();
   }
 
