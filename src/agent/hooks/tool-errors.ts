@@ -6,6 +6,7 @@
 import { ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { isGraphBubbleUp } from "@langchain/langgraph";
+import { UTF16_UNITS } from "../../domain/shared/cut-text.ts";
 import { isUnanswerable } from "../graph/human-input.ts";
 import type { IdentifiedToolCall } from "../graph/pending-calls.ts";
 import type { AgentHook, ToolCallResult } from "./hook.ts";
@@ -33,7 +34,7 @@ function errorClass(error: unknown): string {
 
 function errorDetail(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
-  return text.slice(0, TOOL_ERROR_DETAIL_CHARS_MAX) || "no detail";
+  return UTF16_UNITS.first(text, TOOL_ERROR_DETAIL_CHARS_MAX) || "no detail";
 }
 
 function toolErrorText(toolName: string, error: unknown): string {

@@ -42,7 +42,8 @@ export function decideDispatches(
       id: call.id,
       ...(stamp.runId === undefined ? {} : { run_id: stamp.runId }),
       description: CODE_POINTS.first(description, LEDGER_DESCRIPTION_CHARS_MAX),
-      subagent_type: text(call.args.subagent_type),
+      // The model's word as well: one that names no type may be as long as an answer.
+      subagent_type: CODE_POINTS.first(text(call.args.subagent_type), LEDGER_DESCRIPTION_CHARS_MAX),
       status: "in_progress",
       created_at: stamp.createdAt,
     });

@@ -39,6 +39,13 @@ describe("entries", () => {
     expect(entries[1]?.description).toBe("p".repeat(200));
   });
 
+  test("what the model wrote as a type is bounded in its entry, and the entry stays in sight", () => {
+    const args = { description: "d", prompt: "p", subagent_type: "t".repeat(100_000) };
+    const entries = decideDispatches([{ id: "a", args }], [], STAMP);
+    expect(entries[0]?.subagent_type).toBe("t".repeat(200));
+    expect(renderLedger(entries)).toContain("[in_progress] d ");
+  });
+
   test("a result's status comes from its metadata, never from its text", () => {
     const known = [entry("a"), entry("b"), entry("c")];
     const results = [

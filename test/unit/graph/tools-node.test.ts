@@ -90,6 +90,14 @@ describe("a call that cannot run becomes an error result, never a throw", () => 
     expect(result.id).toMatch(/^id-/);
   });
 
+  test("the detail of an error never ends in half a character, which storage would replace", async () => {
+    const tool = plainTool("grep", () => {
+      throw new RangeError(`${"x".repeat(TOOL_ERROR_DETAIL_CHARS_MAX - 1)}\u{1f600}`);
+    });
+    const { result } = await callOnce({ tools: [tool] });
+    expect(result.text.isWellFormed()).toBe(true);
+  });
+
   test("a hook that throws, or answers another call, is an error result too", async () => {
     const throwing: AgentHook = { name: "h", wrapToolCall: () => Promise.reject(new Error("hook broke")) };
     const thrown = await callOnce({ tools: [plainTool("ls", () => succeeded("x"))], hooks: [throwing] });

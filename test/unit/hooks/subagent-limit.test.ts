@@ -122,6 +122,14 @@ describe("R41 the cap of a run", () => {
   });
 });
 
+test("a cut call's name in the note never ends in half a character, which storage would replace", async () => {
+  const hook = subagentLimit({ maxConcurrent: 1, maxTotal: 1 }, () => undefined);
+  const long = { ...task("b"), args: { description: `${"x".repeat(79)}\u{1f600}\u{1f600}`, prompt: "p" } };
+  const answer = rawAnswer([task("a"), long], "tool_calls");
+  const outcome = await hook.afterModel?.(answer, { messages: [] }, { config: {}, runId: "r", agentName: "lead" });
+  expect(outcome?.answer?.text).toContain(`"${"x".repeat(79)}\u{1f600}"`);
+});
+
 describe("R48 R49 R50 R51 no slots left", () => {
   const spent = { configurable: { max_total_subagents: 1 } };
 
