@@ -54,7 +54,24 @@ function rowsOf(tables: ReadonlyMap<string, readonly string[]>): string[] {
   return [...tables].map(([table, columns]) => `| \`${table}\` | ${columns.map((name) => `\`${name}\``).join(", ")} |`);
 }
 
+/** Folders of `src` and of its two largest layers. */
+function sourceFolders(): string[] {
+  return ["src", "src/agent", "src/domain"].flatMap((parent) =>
+    readdirSync(parent, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => name),
+  );
+}
+
 describe("documentation", () => {
+  it("docs/architecture.md shows every folder of the source in its map", () => {
+    const [, map = ""] =
+      /## Folders and arrows\n\n```\n([\s\S]*?)```/.exec(readFileSync("docs/architecture.md", "utf8")) ?? [];
+    const shown = [...map.matchAll(/([\w-]+)\//g)].map(([, name]) => name);
+    expect(sourceFolders().filter((name) => !shown.includes(name))).toEqual([]);
+    expect(sourceFolders().length).toBeGreaterThan(20);
+  });
+
   it("docs/storage.md has every table with its columns in their order", () => {
     const storage = readFileSync("docs/storage.md", "utf8");
     const own = rowsOf(tablesOf(OBJECT_SCHEMA.flatMap((step) => step.statements)));
