@@ -12,11 +12,20 @@ export const ACP_CLOSE_GRACE_MS = 1_000;
 /** One message of the protocol. A file an agent shows in a diff fits; an object of 128 MB holds several of them. */
 export const ACP_FRAME_CHARS_MAX = 4_000_000;
 
+/**
+ * Values inside one message. The protocol's library checks each of them: a message of nothing but numbers that do not belong
+ * there costs it a kilobyte and more for every one, hundreds of times the message itself.
+ */
+export const ACP_FRAME_VALUES_MAX = 10_000;
+
 /** Messages that wait to be read. They are read as they come, so that a queue is a flood. */
 export const ACP_PENDING_FRAMES_MAX = 1_000;
 
 /** All messages of one run: a long session has a few millions; past it the agent is in a loop. */
 export const ACP_RECEIVED_CHARS_MAX = 64_000_000;
+
+/** All answers to what the agent asks: they repeat parts of it, and wait in memory while the agent does not read them. */
+export const ACP_REPLIED_CHARS_MAX = 1_000_000;
 
 /** All text of the agent: kept in memory until the run ends. */
 export const ACP_TEXT_CHARS_MAX = 1_000_000;

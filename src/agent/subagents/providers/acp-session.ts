@@ -2,8 +2,8 @@
  * One session with an agent over the Agent Client Protocol: connecting, the handshake, the answers to what the agent asks,
  * and closing. One connection and one session a run; nothing is pooled or reconnected.
  * Invariants: no capability of ours is advertised, so files and terminals are refused as unknown methods; a permission is
- * answered by policy at once; what names another session is not ours; whoever opens a session closes it, also when
- * opening fails.
+ * answered by policy at once, and refused outside of the prompt's turn; what names another session is not ours; whoever
+ * opens a session closes it, also when opening fails.
  */
 import {
   client,
@@ -42,6 +42,8 @@ export class AcpSession {
   readonly #link = new AcpLink();
   readonly #connection: ClientConnection;
   #sessionId: string | undefined;
+  /** From the prompt to our cancel. */
+  #isWorking = false;
   #closing: Promise<void> | undefined;
 
   constructor(endpoint: AcpEndpoint, ports: AcpSessionPorts) {
@@ -73,6 +75,7 @@ export class AcpSession {
 
   /** Gives the stop reason once the updates before it have been taken. */
   async prompt(blocks: readonly TextBlock[]): Promise<unknown> {
+    this.#isWorking = true;
     const { stopReason } = await this.#connection.agent.request<PromptResponse, PromptRequest>(
       methods.agent.session.prompt,
       {
@@ -86,6 +89,7 @@ export class AcpSession {
 
   /** Asks the agent to stop; whether it does is its own business. */
   async cancel(): Promise<void> {
+    this.#isWorking = false;
     if (this.#sessionId === undefined) return;
     await this.#connection.agent.notify(methods.agent.session.cancel, { sessionId: this.#sessionId });
   }
@@ -127,8 +131,10 @@ export class AcpSession {
     }
   }
 
+  /** An agent that has answered, or was told to stop, has nothing left to do that could be permitted. */
   #permit({ sessionId, options }: RequestPermissionRequest): RequestPermissionResponse {
-    const isAllowed = this.#endpoint.permission === "allow" && sessionId === this.#sessionId;
+    const isTurn = this.#isWorking && !this.#link.isAnswered && sessionId === this.#sessionId;
+    const isAllowed = this.#endpoint.permission === "allow" && isTurn;
     const option = isAllowed ? options.find(({ kind }) => kind === "allow_once" || kind === "allow_always") : undefined;
     if (option === undefined) return { outcome: { outcome: "cancelled" } };
     return { outcome: { outcome: "selected", optionId: option.optionId } };
