@@ -6,10 +6,11 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { StructuredToolInterface } from "@langchain/core/tools";
 import type { BaseCheckpointSaver } from "@langchain/langgraph";
-import { parseDeputyConfig } from "../../config.ts";
+import { type DeputyConfig, parseDeputyConfig } from "../../config.ts";
 import { buildAgentGraph } from "../graph/agent-graph.ts";
 import type { AgentServices } from "../graph/agent-services.ts";
 import { prepareInputs } from "../graph/prepare-input.ts";
+import { threadIdOf } from "../graph/thread-id.ts";
 import { type ChainParts, childHooks, leadHooks } from "../hooks/chains.ts";
 import type { AgentHook } from "../hooks/hook.ts";
 import type { ChatModel, ModelCatalog } from "../models/model.ts";
@@ -25,6 +26,7 @@ import { fromLangChainTool, isLangChainTool } from "../tools/langchain-tool.ts";
 import { createTaskTool } from "../tools/task.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { WorkspaceStaging } from "../tools/workspace.ts";
+import { checkAgentOptions, checkToolNames } from "./check-agent-options.ts";
 import { DeputyAgent } from "./deputy-agent.ts";
 import { memoryServices } from "./memory-services.ts";
 import { NO_WORKSPACE } from "./no-workspace.ts";
@@ -54,12 +56,8 @@ export interface DeputyAgentOptions {
 
 /** Throws on options that exclude each other, on an unknown model name and on a runtime that is not started. */
 export function createDeputyAgent(options: DeputyAgentOptions): DeputyAgent {
+  checkAgentOptions(options);
   const { subagentRuntime: runtime, systemPrompt = "", name = "agent", maxTurns = DEPUTY_AGENT_TURNS } = options;
-  if (runtime !== undefined && options.hooks !== undefined) {
-    throw new TypeError(
-      "subagentRuntime and hooks exclude each other: a complete chain of your own has no place for its limits",
-    );
-  }
   // Without a runtime of the caller's there is still a catalogue to name models of; nothing else of it is used.
   const binding = (runtime ?? new SubagentRuntime()).bind();
   const services = { ...memoryServices(binding.newId), workspace: options.workspace ?? NO_WORKSPACE };
@@ -68,6 +66,7 @@ export function createDeputyAgent(options: DeputyAgentOptions): DeputyAgent {
   const own = (options.tools ?? []).map(toTool);
   const bound = runtime === undefined ? [] : delegationTools({ binding, services, chain, model, own, name }, options);
   const tools = [...own, ...bound];
+  checkToolNames(tools);
   const limits = limitsOf(binding);
   const delegation = bound.length === 0 ? undefined : { limits, catalogue: "" };
   const hooks = options.hooks ?? leadHooks(chain, delegation);
@@ -127,7 +126,7 @@ interface DelegationParts {
 function delegationTools(parts: DelegationParts, { allowedSubagents = null }: DeputyAgentOptions): readonly Tool[] {
   const { binding, services, model, own } = parts;
   const { admission, subagents: service, deputy } = binding;
-  const registry = new SubagentRegistry(deputy.subagents, allowedSubagents);
+  const registry = new SubagentRegistry(deputy.subagents, usable(deputy, own, allowedSubagents));
   if (registry.names().length === 0) return [];
   const task = createTaskTool({
     executor: new SubagentExecutor({ service, admission, journal: memoryJournal(), timers: systemTimers }),
@@ -144,9 +143,24 @@ function delegationTools(parts: DelegationParts, { allowedSubagents = null }: De
   return [task, ...batches].map((tool) => binding.guard(tool));
 }
 
+/** The specialist of the shell is nobody's where there is no shell. */
+function usable({ subagents }: DeputyConfig, own: readonly Tool[], allowed: readonly string[] | null) {
+  const all = new SubagentRegistry(subagents).names();
+  const unknown = allowed?.find((name) => !all.includes(name));
+  if (unknown !== undefined) {
+    throw new TypeError(`allowedSubagents: there is no subagent '${unknown}'; there are: ${all.join(", ")}`);
+  }
+  const hasShell = own.some(({ name }) => name === BASH_SUBAGENT);
+  return hasShell ? allowed : (allowed ?? all).filter((name) => name !== BASH_SUBAGENT);
+}
+
+/** A built-in, named after the tool it cannot do without. */
+const BASH_SUBAGENT = "bash";
+
 /** `inherit` is the agent's own model, which no catalogue may know. */
 function inheriting(models: ModelCatalog, own: ChatModel): ModelCatalog {
-  return { ...models, find: (name) => (name === own.name ? own : models.find(name)) };
+  const { defaultName } = models;
+  return { defaultName, names: () => models.names(), find: (name) => (name === own.name ? own : models.find(name)) };
 }
 
 /** A graph serves many threads; each call is for the thread it runs in. */
@@ -155,8 +169,7 @@ function threadBatchTools(batches: NonNullable<RuntimeBinding["batches"]>, subag
   return of("").map((shown, index) => ({
     ...shown,
     execute: async (args, runtime) => {
-      const threadId: unknown = runtime.config.configurable?.["thread_id"];
-      const tool = of(typeof threadId === "string" ? threadId : "")[index];
+      const tool = of(threadIdOf(runtime.config) ?? "")[index];
       return tool === undefined ? shown.execute(args, runtime) : tool.execute(args, runtime);
     },
   }));

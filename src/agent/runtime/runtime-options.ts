@@ -53,8 +53,26 @@ export function readSnapshot(options: SubagentRuntimeOptions): DeputyConfig {
   return deepFreeze(snapshot);
 }
 
+const OPTIONS = [
+  "config",
+  "maxTotalPerRun",
+  "subagents",
+  "models",
+  "providers",
+  "batchSubmitter",
+  "batchRepository",
+  "batchConfig",
+  "batchTools",
+  "owner",
+] as const satisfies readonly (keyof SubagentRuntimeOptions)[];
+
 function conflictIn(options: SubagentRuntimeOptions): string | undefined {
-  const { batchSubmitter, batchRepository, batchConfig, models, batchTools } = options;
+  const unknown = Object.keys(options).find((key) => !(OPTIONS as readonly string[]).includes(key));
+  if (unknown !== undefined) return `there is no option '${unknown}'; allowed are: ${OPTIONS.join(", ")}`;
+  const { batchSubmitter, batchRepository, batchConfig, models, batchTools, maxTotalPerRun, subagents } = options;
+  if (maxTotalPerRun !== undefined && subagents?.max_total_per_run !== undefined) {
+    return "maxTotalPerRun and subagents.max_total_per_run are one limit: give one of them";
+  }
   if (batchSubmitter !== undefined && batchRepository !== undefined) {
     return "batchSubmitter and batchRepository exclude each other: give the one that takes the batches";
   }

@@ -22,6 +22,9 @@ const input = (text = LEAD_PROMPT) => ({ messages: [new HumanMessage(text)] });
 const systemOf = (request: ModelRequest | undefined): string | undefined =>
   request?.messages.find((message) => message.getType() === "system")?.text;
 
+const named = (name: string) => plainTool(name, () => succeeded("done"));
+const shared = () => ({ subagentRuntime: new SubagentRuntime() });
+
 describe("an agent of the caller's", () => {
   it("R193 the caller's system prompt is sent byte for byte, with and without delegation", async () => {
     const model = new ReplyModel(() => textAnswer("ok"));
@@ -77,6 +80,32 @@ describe("an agent of the caller's", () => {
   it("names of models are the runtime's; an unknown one is refused with those there are", () => {
     expect(createDeputyAgent({ model: "scripted" }).descriptor.model).toBe("scripted");
     expect(() => createDeputyAgent({ model: "gone" })).toThrow("there is no model 'gone'; usable are: scripted");
+  });
+
+  it.each<[string, object, string]>([
+    ["an unknown option", { system_prompt: "x" }, "there is no option 'system_prompt'; allowed are: model, tools"],
+    ["no model", { model: undefined }, "model: must be a chat model"],
+    ["an empty model", { model: {} }, "model: must be a chat model"],
+    ["no turn at all", { maxTurns: 0 }, "maxTurns: must be an integer from 1 to 1000 (got 0)"],
+    ["no number of turns", { maxTurns: Number.NaN }, "maxTurns: must be an integer"],
+    ["a prompt that is no text", { systemPrompt: 3 }, "systemPrompt: must be a string"],
+    ["a runtime that is none", { subagentRuntime: {} }, "subagentRuntime: must be a SubagentRuntime"],
+    ["a tool that is none", { tools: [null] }, "tools: must be an array of tools"],
+    ["two tools of one name", { tools: [named("a"), named("a")] }, "tools: two are named 'a'"],
+    ["a tool named as the runtime's", { tools: [named("task")], ...shared() }, "tools: two are named 'task'"],
+    ["a tool no provider takes", { tools: [named("a b")] }, 'tools: the name "a b" is illegal'],
+    ["a text for a list", { allowedSubagents: "general-purpose", ...shared() }, "allowedSubagents: must be null"],
+    ["nobody", { allowedSubagents: ["gone"], ...shared() }, "there is no subagent 'gone'; there are: general-purpose"],
+    ["subagents without a runtime", { allowedSubagents: [] }, "allowedSubagents needs a subagentRuntime"],
+  ])("refuses %s when it is made, in words, and ignores nothing", (_what, options, words) => {
+    expect(() => createDeputyAgent({ model: "scripted", ...options })).toThrow(words);
+  });
+
+  it("the specialist of the shell is offered only where there is a shell", async () => {
+    const model = new ReplyModel(() => textAnswer("ok"));
+    for (const tools of [[], [named("bash")]]) await createDeputyAgent({ model, tools, ...shared() }).invoke(input());
+    const offered = model.requests.map(({ tools }) => tools.find(({ name }) => name === "task")?.description);
+    expect(offered.map((text) => text?.includes("- bash:"))).toEqual([false, true]);
   });
 
   it("R165 is taken for a graph by whoever wants one", () => {

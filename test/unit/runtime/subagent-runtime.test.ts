@@ -69,6 +69,8 @@ describe("R191 options of a runtime", () => {
     ["config.max_running", { config: { max_running: 65 } }],
     ["config.max_running", { config: { max_running: true } }],
     ["config: ", { config: { max_runing: 2 } }],
+    ["there is no option 'max_running'; allowed are: config, ", { max_running: 2 }],
+    ["are one limit: give one of them", { maxTotalPerRun: 4, subagents: { max_total_per_run: 9 } }],
     ["batchConfig.default_live_items", { batchRepository: rows, models, batchConfig: { max_live_items: 1 } }],
   ])("R191 refuses: %s", (text, options) => {
     expect(() => new SubagentRuntime(options)).toThrow(text);
