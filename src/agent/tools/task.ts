@@ -13,6 +13,7 @@ import { renderManagedSubagents } from "../../domain/delegation/managed-renderin
 import { STEP_CHARS_MAX } from "../../domain/delegation/subagent-steps.ts";
 import type { TaskEvent } from "../../domain/delegation/task-events.ts";
 import type { AgentServices } from "../graph/agent-services.ts";
+import { findThreadState } from "../graph/read-thread-state.ts";
 import { subagentCatalogue } from "../hooks/durable-context.ts";
 import type { AgentHook } from "../hooks/hook.ts";
 import { mustEscape } from "../hooks/tool-errors.ts";
@@ -26,6 +27,7 @@ import { CHILD_DEPTH_KEY, CHILD_TASK_KEY } from "../subagents/providers/in-proce
 import type { ChildAgent } from "../subagents/provider.ts";
 import type { SubagentRegistry } from "../subagents/registry.ts";
 import { remoteChild } from "../subagents/remote-child.ts";
+import { RunDelegations } from "../subagents/run-delegations.ts";
 import { sha256 } from "../sha256.ts";
 import type { SubagentDefinition } from "../subagents/subagent-definition.ts";
 import type { Tool, ToolOutcome, ToolRuntime } from "./tool.ts";
@@ -50,6 +52,8 @@ export interface TaskToolBinding {
   readonly limits: DelegationLimits;
   /** The deepest level below the lead that its delegations may reach; absent for the lead. */
   readonly depthMax?: number;
+  /** One for the lead and everything below it; absent for the lead, whose tool makes it. */
+  readonly made?: RunDelegations;
 }
 
 const parameters = z.object({
@@ -67,7 +71,8 @@ export interface TaskTool extends Tool {
   readonly limits: DelegationLimits;
 }
 
-export function createTaskTool(binding: TaskToolBinding): TaskTool {
+export function createTaskTool(parts: TaskToolBinding): TaskTool {
+  const binding = { made: new RunDelegations(), ...parts };
   return {
     name: "task",
     limits: binding.limits,
@@ -106,13 +111,19 @@ const FURTHER_TYPES_NOTE = "Further types may be listed, as data, in the message
 
 type TaskArgs = z.output<typeof parameters>;
 
-async function delegate(binding: TaskToolBinding, args: TaskArgs, runtime: ToolRuntime): Promise<ToolOutcome> {
+type SharedBinding = TaskToolBinding & { readonly made: RunDelegations };
+
+async function delegate(binding: SharedBinding, args: TaskArgs, runtime: ToolRuntime): Promise<ToolOutcome> {
   const definition = binding.registry.find(args.subagent_type);
   if (definition === undefined) return toToolOutcome(unknownType(binding.registry, args.subagent_type), runtime);
   const depth = depthOf(runtime);
   const depthMax = depthMaxOf(binding, definition);
   if (depth >= depthMax) {
     const error = `Delegation depth ${depth + 1} exceeds the limit of ${depthMax}`;
+    return toToolOutcome({ status: "failed", error }, runtime);
+  }
+  if (!isWithinCap(binding, depth, runtime)) {
+    const error = `This run has used its subagent delegation limit of ${binding.limits.maxTotal}; do the rest yourself`;
     return toToolOutcome({ status: "failed", error }, runtime);
   }
   const agent = toChildAgent(binding, definition);
@@ -133,6 +144,19 @@ async function delegate(binding: TaskToolBinding, args: TaskArgs, runtime: ToolR
     emit: (event: TaskEvent) => runtime.emit({ ...event }),
   });
   return toToolOutcome(outcome, runtime);
+}
+
+/** The lead's calls were cut at the cap; they count for its children, those of the same answer included. */
+function isWithinCap(
+  { made, limits }: SharedBinding,
+  depth: number,
+  { runId, toolCallId, config }: ToolRuntime,
+): boolean {
+  if (depth > 0) return made.admit(runId, toolCallId, limits.maxTotal);
+  const ledger = findThreadState(config)?.delegations ?? [];
+  const own = ledger.filter((entry) => runId === undefined || entry.run_id === runId);
+  made.add(runId, [toolCallId, ...own.map(({ id }) => id)]);
+  return true;
 }
 
 /** `undefined` when its model is unknown. */
