@@ -31,6 +31,13 @@ const CAPABILITIES = ["outputSchema", "depthLimit", "toolFilter", "persona"] as 
 const ALL = { outputSchema: true, depthLimit: true, toolFilter: true, persona: true };
 const NONE = { outputSchema: false, depthLimit: false, toolFilter: false, persona: false };
 const OPTIONS = { outputSchema: { type: "object" }, maxDepth: 3, toolFilter: { deny: [] }, persona: "p" };
+/** Each option with a value that shows, in what the child was asked and in its result. The child's one tool is `hold`. */
+const HONOURED = {
+  outputSchema: { asked: OPTIONS.outputSchema, isSeen: (told: string) => told.includes('"structured":{}') },
+  maxDepth: { asked: 1, isSeen: () => true },
+  toolFilter: { asked: { deny: ["hold"] }, isSeen: (told: string) => !told.includes('"name":"hold"') },
+  persona: { asked: "PERSONA-MARK", isSeen: (told: string) => told.includes("PERSONA-MARK") },
+};
 const OPTION_OF = {
   outputSchema: "outputSchema",
   depthLimit: "maxDepth",
@@ -144,8 +151,8 @@ function startSuite({ provider, child, reporting }: ProviderSubject): void {
       "R139 what the provider says of %s is true: honoured, or refused before a child exists",
       async (each) => {
         const { seam, events } = seamOf(provider());
-        const option = OPTION_OF[each] as keyof typeof OPTIONS;
-        const more = { [option]: OPTIONS[option] };
+        const option = OPTION_OF[each] as keyof typeof HONOURED;
+        const more = { [option]: HONOURED[option].asked };
         const isReporting = each === "outputSchema" && reporting !== undefined;
         const { request, asked } = isReporting ? reporting([{}], more) : child([{ says: "42" }], more);
         if (!provider().capabilities[each]) {
@@ -154,10 +161,20 @@ function startSuite({ provider, child, reporting }: ProviderSubject): void {
           return;
         }
         const run = await seam.start(provider().name, request);
-        expect((await run.result).stopReason).toBe("completed");
+        const result = await run.result;
         await run.dispose();
+        expect(result.stopReason).toBe("completed");
+        expect(HONOURED[option].isSeen(JSON.stringify([asked, result]))).toBe(true);
       },
     );
+
+    test("R139 a child deeper than `maxDepth` is refused, where the provider takes the option", async () => {
+      const { seam, events } = seamOf(provider());
+      const { request, asked } = child([{ says: "42" }], { maxDepth: 0 });
+      const code = provider().capabilities.depthLimit ? "DEPTH_EXCEEDED" : "UNSUPPORTED_CAPABILITY";
+      expect((await refusal(seam.start(provider().name, request))).code).toBe(code);
+      expect([events, asked]).toEqual([[], []]);
+    });
 
     test("R142 a prompt in blocks is taken as a string is", async () => {
       const { seam } = seamOf(provider());
