@@ -33,7 +33,8 @@ test("R130 a child runs under its task's identity, handlers and namespace, with 
   const [config] = configs;
   expect(config?.tags?.filter((tag) => tag === "subagent:general-purpose")).toHaveLength(1);
   expect(config?.tags).toContain("from-client");
-  expect(config?.tags).toContain("nostream");
+  // Its tokens are streamed, under its own namespace: a reader gets them by asking for subgraphs (R131).
+  expect(config?.tags).not.toContain("nostream");
   expect(config?.configurable).toMatchObject({ thread_id: "thread-1", run_id: "run-1", deputy_task_id: "call_a" });
   const manager = config?.callbacks as CallbackManager;
   expect(manager.handlers.filter((each) => each === handler)).toHaveLength(1);
