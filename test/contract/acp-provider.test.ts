@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { acpProvider } from "../../src/agent/subagents/providers/acp.ts";
 import { systemTimers } from "../../src/agent/subagents/timers.ts";
 import { AcpAgentProcess } from "../support/acp-agent-process.ts";
@@ -19,5 +19,13 @@ describe("R158 the acp provider, against an agent in a process of its own", () =
     provider: () =>
       acpProvider({ openWebSocket: (...opening) => planned.openWebSocket(...opening), timers: systemTimers }),
     child: (plan, more) => planned.child(plan, more),
+  });
+
+  test("R140 R151 its children can be neither steered nor resumed, and see nothing of the parent's", async () => {
+    const { openWebSocket, child } = planned;
+    const provider = acpProvider({ openWebSocket, timers: systemTimers });
+    const run = await provider.start(child([{ says: "42" }]).request);
+    expect([run.sendMessage, run.resume, provider.inheritsParentContext]).toEqual([undefined, undefined, false]);
+    await run.dispose();
   });
 });

@@ -261,22 +261,33 @@ function resultSuite({ provider, child }: ProviderSubject): void {
 
 const ANSWER = { type: "object", properties: { answer: { type: "integer" } }, required: ["answer"] };
 
+/** Run for every provider: one that has no structured output refuses it, whatever the child would have done. */
 function structuredSuite({ provider, child, reporting }: ProviderSubject): void {
-  describe.runIf(provider().capabilities.outputSchema)("structured output", () => {
-    const finish = async ({ request }: SubjectChild) => {
-      const run = await seamOf(provider()).seam.start(provider().name, { ...request, outputSchema: ANSWER });
+  describe("structured output", () => {
+    const { outputSchema: isSupported } = provider().capabilities;
+    const ask = async ({ request, asked }: SubjectChild) => {
+      const { seam, events } = seamOf(provider());
+      const starting = seam.start(provider().name, { ...request, outputSchema: ANSWER });
+      if (!isSupported) {
+        await expect(starting).rejects.toMatchObject({ code: "UNSUPPORTED_CAPABILITY" });
+        expect([events, asked]).toEqual([[], []]);
+        return undefined;
+      }
+      const run = await starting;
       const result = await run.result;
       await run.dispose();
       return result;
     };
 
-    test("R144 is the first value that fits the schema", async () => {
-      const planned = reporting?.([{ answer: "many" }, { answer: 42 }]) as SubjectChild;
-      expect(await finish(planned)).toMatchObject({ stopReason: "completed", structured: { answer: 42 } });
+    test("R144 is the first value that fits the schema, or refused", async () => {
+      expect(reporting !== undefined).toBe(isSupported);
+      const result = await ask(reporting?.([{ answer: "many" }, { answer: 42 }]) ?? child([{ says: '{"answer":42}' }]));
+      if (isSupported) expect(result).toMatchObject({ stopReason: "completed", structured: { answer: 42 } });
     });
 
-    test("prose in its place is an error, and there is no structured value", async () => {
-      const result = await finish(child([{ says: "42" }]));
+    test("prose in its place is an error without a structured value, or refused", async () => {
+      const result = await ask(child([{ says: "42" }]));
+      if (!isSupported) return;
       expect(result).toMatchObject({ stopReason: "error", output: [{ type: "text", text: "42" }] });
       expect(result).not.toHaveProperty("structured");
     });

@@ -45,9 +45,15 @@ export interface SubagentServicePorts {
   readonly reportFault: (what: string, error: string) => void;
 }
 
+interface Registration {
+  readonly provider: SubagentProvider;
+  readonly name: string;
+}
+
 export class SubagentService {
   readonly #ports: SubagentServicePorts;
-  readonly #providers = new Map<string, SubagentProvider>();
+  /** By the provider's name. An object for each registration: a provider may be registered again. */
+  readonly #registrations = new Map<string, Registration>();
   readonly #listeners = new Set<SubagentListener>();
 
   constructor(ports: SubagentServicePorts) {
@@ -56,31 +62,32 @@ export class SubagentService {
 
   /** Gives the disposer. A listener that throws on `provider-added` undoes the registration: the registrant must know. */
   register(provider: SubagentProvider): () => void {
-    if (this.#providers.has(provider.name)) {
+    const registration = { provider, name: provider.name };
+    if (this.#registrations.has(provider.name)) {
       throw new SubagentError("DUPLICATE_PROVIDER", `a provider '${provider.name}' is registered already`);
     }
-    this.#providers.set(provider.name, provider);
+    this.#registrations.set(provider.name, registration);
     const told: SubagentListener[] = [];
     try {
       const audience = [...this.#listeners];
       for (const listener of audience) {
         told.push(listener);
-        listener({ type: "subagent/provider-added", provider });
+        this.#tell(listener, { type: "subagent/provider-added", provider });
       }
     } catch (error) {
-      this.#unregister(provider, told);
+      this.#unregister(registration, told);
       throw error;
     }
-    return () => this.#unregister(provider);
+    return () => this.#unregister(registration);
   }
 
   find(name: string): SubagentProvider | undefined {
-    return this.#providers.get(name);
+    return this.#registrations.get(name)?.provider;
   }
 
   /** Names in the order of registration. */
   list(): readonly string[] {
-    return [...this.#providers.keys()];
+    return [...this.#registrations.keys()];
   }
 
   listen(listener: SubagentListener): () => void {
@@ -90,7 +97,7 @@ export class SubagentService {
 
   /** Rejects with `SubagentError`, `TypeError` or what the provider threw; then no run and no event exist. */
   async start(providerName: string, request: SubagentRequest): Promise<SubagentRun> {
-    const provider = this.#providers.get(providerName);
+    const provider = this.find(providerName);
     if (provider === undefined) throw new SubagentError("NO_PROVIDER", `there is no provider '${providerName}'`);
     checkRequest(provider, request);
     request.signal.throwIfAborted();
@@ -107,10 +114,11 @@ export class SubagentService {
     return run;
   }
 
-  #unregister(provider: SubagentProvider, listeners: Iterable<SubagentListener> = this.#listeners): void {
-    if (this.#providers.get(provider.name) !== provider) return;
-    this.#providers.delete(provider.name);
-    this.#emit({ type: "subagent/provider-removed", name: provider.name }, listeners);
+  #unregister(registration: Registration, listeners: Iterable<SubagentListener> = this.#listeners): void {
+    const { name } = registration;
+    if (this.#registrations.get(name) !== registration) return;
+    this.#registrations.delete(name);
+    this.#emit({ type: "subagent/provider-removed", name }, listeners);
   }
 
   /**
@@ -130,11 +138,16 @@ export class SubagentService {
     const audience = [...listeners];
     for (const listener of audience) {
       try {
-        Promise.resolve(listener(event)).catch((error: unknown) => this.#report(event, error));
+        this.#tell(listener, event);
       } catch (error) {
         this.#report(event, error);
       }
     }
+  }
+
+  /** Throws what the listener throws; what it does later is contained. */
+  #tell(listener: SubagentListener, event: SubagentLifecycleEvent): void {
+    Promise.resolve(listener(event)).catch((error: unknown) => this.#report(event, error));
   }
 
   /** The sink is contained as a listener is: one that throws must not hide an event. */

@@ -219,6 +219,20 @@ describe("resuming a fork", () => {
     await run.dispose();
   });
 
+  test("P8 of a conversation past the bound of a seed is refused with what to do instead, and the child is not asked", async () => {
+    const { request, asked } = plannedChild([
+      { says: "é".repeat(FORK_SEED_BYTES_MAX / 2), settles: true },
+      { says: "84" },
+    ]);
+    const run = await forkProvider().start(request);
+    await run.result;
+    await expect(run.resume?.("double it")).rejects.toThrow(
+      /too long to fork: \d+ bytes, at most \d+\. Use a subagent/,
+    );
+    expect(asked).toHaveLength(1);
+    await run.dispose();
+  });
+
   test("is NOT_RESUMABLE while the child runs, once it was resumed, and after dispose", async () => {
     const held = gate();
     const { run } = await start([{ holds: held }, { says: "42", settles: true }, { says: "84" }]);

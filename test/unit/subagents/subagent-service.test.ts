@@ -115,6 +115,24 @@ describe("registration", () => {
     dispose();
     expect(seam.find("spawn")).toBe(second);
   });
+
+  test("a disposer that is called late leaves a later registration of the same provider alone", () => {
+    const seam = service();
+    const spawn = provider("spawn");
+    const dispose = seam.register(spawn);
+    dispose();
+    seam.register(spawn);
+    dispose();
+    expect(seam.find("spawn")).toBe(spawn);
+  });
+
+  test("R156 a listener that fails later than it is told of a provider is reported, and undoes nothing", async () => {
+    const seam = service();
+    seam.listen(() => Promise.reject(new Error("later")));
+    seam.register(provider("spawn"));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect([seam.list(), seam.faults]).toEqual([["spawn"], ["a listener of subagent/provider-added failed"]]);
+  });
 });
 
 describe("start", () => {

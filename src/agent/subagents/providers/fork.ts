@@ -35,12 +35,13 @@ export function forkProvider(): SubagentProvider {
  */
 export const FORK_SEED_BYTES_MAX = 1_200_000;
 
-/**
- * The parent's state as its step started, the same after a crash; outside a graph there is no parent's turn. A seed past
- * the bound is refused, not cut: its child would be asked to go on from a conversation that it cannot see.
- */
+/** The parent's state as its step started, the same after a crash; outside a graph there is no parent's turn. */
 function seedOf({ parent }: SubagentRequest): readonly BaseMessage[] {
-  const seed = completedTurns(findThreadState(parent.config)?.messages ?? []);
+  return boundedSeed(completedTurns(findThreadState(parent.config)?.messages ?? []));
+}
+
+/** A seed past the bound is refused, not cut: its child would be asked to go on from a conversation that it cannot see. */
+function boundedSeed(seed: readonly BaseMessage[]): readonly BaseMessage[] {
   const bytes = seed.reduce((sum, message) => sum + bytesOf(message), 0);
   if (bytes <= FORK_SEED_BYTES_MAX) return seed;
   throw new RangeError(
@@ -97,7 +98,7 @@ class ForkedRun implements SubagentRun {
   async resume(content: string): Promise<SubagentRun> {
     if (this.#phase !== "settled") throw new SubagentError("NOT_RESUMABLE", NOT_RESUMABLE_BECAUSE[this.#phase]);
     const request = { ...this.#request, prompt: content };
-    const next = new ForkedRun(request, withoutOpenCalls(this.#run.conversation));
+    const next = new ForkedRun(request, boundedSeed(withoutOpenCalls(this.#run.conversation)));
     this.#phase = "resumed";
     try {
       request.onResume?.(next);
