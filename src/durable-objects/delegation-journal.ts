@@ -33,9 +33,14 @@ export class ThreadDelegationJournal implements DelegationJournal {
 
   started({ taskId, description, subagentType, checkpointNs }: DelegationStart): "recorded" | "already_recorded" {
     const { storage, delegations, outbox } = this.#ports;
-    if (delegations.find(taskId) !== undefined) return "already_recorded";
+    const known = delegations.find(taskId);
     const runId = this.#ports.currentRunId();
     invariant(runId !== undefined, `delegation '${taskId}' started outside a run`);
+    if (known !== undefined) {
+      // Its run waited for an answer, and another one brought it.
+      if (known.runId !== runId) delegations.save({ ...known, runId });
+      return "already_recorded";
+    }
     storage.transactionSync(() => {
       delegations.save({ taskId, runId, subagentType, checkpointNs, steps: 0, cancelled: false });
       const content = toSubagentStart(taskId, description);

@@ -11,7 +11,8 @@ export function saveRunEnd(context: ThreadContext, ended: RunRecord): void {
   const usage = context.outbox.usageOf(ended.runId);
   context.runs.save({ ...ended, usage });
   context.outbox.append([runEnded({ ...ended, usage })], { now: ended.updatedAt });
+  // A run that waits for an answer goes on with its open calls and delegations.
+  if (ended.interrupts !== null) return;
   for (const { taskId } of context.delegations.ofRun(ended.runId)) context.delegations.delete(taskId);
-  // A run that waits for an answer goes on with its open calls.
-  if (ended.interrupts === null) context.toolStarts.clear();
+  context.toolStarts.clear();
 }

@@ -19,6 +19,7 @@ import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
 import type { RunEventDraft } from "../protocol/run-events.ts";
 import type { ListRunsQuery } from "../protocol/runs.ts";
 import type { RunCommand, ThreadAddress } from "../protocol/thread-rpc.ts";
+import { cancelUnanswered } from "./cancel-unanswered.ts";
 import type { RunDriver, RunStart } from "./run-driver.ts";
 import { prepareLeadInput, restoreLeadInput } from "./run-input.ts";
 import type { ThreadContext } from "./thread-context.ts";
@@ -129,6 +130,7 @@ export class RunService {
     await this.#context.flush.forgetRun({ owner: thread.owner, thread_id: thread.threadId }, runId);
     this.#context.storage.transactionSync(() => {
       this.#context.frames.expire(runId);
+      for (const { taskId } of this.#context.delegations.ofRun(runId)) this.#context.delegations.delete(taskId);
       this.#context.runs.delete(runId);
     });
     return ok(null);
@@ -161,7 +163,26 @@ export class RunService {
     if (Buffer.byteLength(JSON.stringify(prepared.value.command)) > RUN_COMMAND_BYTES_MAX) {
       return err({ code: "too_large", message: `a run's body may hold ${RUN_COMMAND_BYTES_MAX} bytes of JSON` });
     }
+    if (await this.#supersedeWaiting(command)) return "state_moved";
     return this.#accept({ ...prepared.value, origin, managed });
+  }
+
+  /**
+   * Input instead of the answer that the newest run waits for: LangGraph drops the step that waits, with every result that
+   * committed in it. So the state takes those in, and what is still open ends as cancelled. True when the state moved.
+   */
+  async #supersedeWaiting({ body }: RunCommand): Promise<boolean> {
+    const { runs, edits, live, graphs } = this.#context;
+    const waiting = runs.newest();
+    if (waiting === undefined || waiting.interrupts === null || waiting.graphId !== LEAD_GRAPH_ID) return false;
+    if (body.input === null || body.input === undefined) return false;
+    const before = this.#context.headCheckpointId();
+    await edits.run(async () => {
+      if (runs.active().length > 0) return;
+      const built = await graphs.forState();
+      await live.settle(waiting.runId, () => cancelUnanswered(this.#context, waiting, built));
+    });
+    return this.#context.headCheckpointId() !== before;
   }
 
   async #prepare(command: RunCommand): Promise<RpcResult<PreparedRun>> {

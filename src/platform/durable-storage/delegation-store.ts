@@ -38,7 +38,7 @@ export class DelegationStore {
     this.#sql.exec(
       `INSERT INTO delegations (task_id, v, run_id, subagent_type, checkpoint_ns, steps, cancelled)
        VALUES (?, ?, ?, ?, ?, ?, ?)
-       ON CONFLICT (task_id) DO UPDATE SET steps = excluded.steps, cancelled = excluded.cancelled`,
+       ON CONFLICT (task_id) DO UPDATE SET run_id = excluded.run_id, steps = excluded.steps, cancelled = excluded.cancelled`,
       delegation.taskId,
       DELEGATION_ROW_VERSION,
       delegation.runId,
