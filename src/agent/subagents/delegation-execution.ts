@@ -2,7 +2,9 @@
  * One execution of one child, interactive or batch item: the core both share (R32).
  * Owns its terminal cell, its abort signal, its time budget and its token count. Does not own admission, events or the
  * provider. Invariants: the result settles first and the signal follows (abort listeners run synchronously and would
- * re-enter, R60); the token snapshot is taken with the terminal write and frozen with it; nothing polls (R53).
+ * re-enter, R60); the token snapshot is taken with the terminal write and frozen with it; nothing polls (R53);
+ * what a child or an agent of another process said is well-formed Unicode from here on: half of a surrogate pair in a
+ * thread's history makes providers refuse every later request.
  */
 import { isGraphBubbleUp } from "@langchain/langgraph";
 import { decideOutcome, CANCELLED_BY_USER } from "../../domain/delegation/settle-outcome.ts";
@@ -50,7 +52,9 @@ export class DelegationExecution {
 
   /** False when it had ended before. */
   settle(outcome: DelegationOutcome): boolean {
-    return this.#cell.settle({ ...outcome, usage: this.tokens.total(), modelName: this.#spec.model.name });
+    const texts = { result: outcome.result?.toWellFormed(), error: outcome.error?.toWellFormed() };
+    const told = { usage: this.tokens.total(), modelName: this.#spec.model.name };
+    return this.#cell.settle({ ...outcome, ...texts, ...told });
   }
 
   fail(error: unknown): boolean {

@@ -99,4 +99,15 @@ describe("execution", () => {
     await each.drive(() => Promise.reject(new Error("no such provider")));
     expect(await each.settled).toMatchObject({ status: "failed", error: "no such provider" });
   });
+
+  test("half of a surrogate pair, which providers refuse in every later request, is in no result and no error", async () => {
+    const half = "\ud83d";
+    const [completed, failed] = [execution(), execution()];
+    const { run, end } = manualRun();
+    const driven = completed.drive(() => Promise.resolve(run));
+    end(`so far ${half}`);
+    await Promise.all([driven, failed.drive(() => Promise.reject(new Error(`down ${half}`)))]);
+    expect((await completed.settled).result).toBe("so far \ufffd");
+    expect((await failed.settled).error).toBe("down \ufffd");
+  });
 });
