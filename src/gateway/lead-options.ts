@@ -2,6 +2,7 @@
  * Refuses runtime options that `lead_agent` could not honour, before anything is stored: a value of another type, a model
  * nobody configured. The same for every way to create a run, because all of them make their command here.
  */
+import { UTF16_UNITS } from "../domain/shared/cut-text.ts";
 import { type Result, ok } from "../domain/shared/result.ts";
 import type { ApiRefusal } from "../protocol/errors.ts";
 import { leadOptionsSchema } from "../protocol/lead-options.ts";
@@ -37,6 +38,6 @@ function problemsIn(options: object, place: string, graphs: GatewayDeps["graphs"
   const { model_name: name } = parsed.data;
   const models = graphs.models();
   if (name === undefined || name === null || models.includes(name)) return [];
-  const shown = JSON.stringify(name.slice(0, SHOWN_NAME_CHARS_MAX));
+  const shown = JSON.stringify(UTF16_UNITS.first(name, SHOWN_NAME_CHARS_MAX));
   return [{ path: `${place}.model_name`, message: `no model ${shown}; must be one of ${models.join(", ")}` }];
 }

@@ -3,6 +3,7 @@
  * Owns what precedes and follows `Tool.execute`. Throws what goes wrong; the tool-errors hook and the tools node make
  * results of it. Invariant: a call that threw or was cut off leaves nothing staged.
  */
+import { UTF16_UNITS } from "../../domain/shared/cut-text.ts";
 import { AIMessage, ToolMessage, isAIMessage } from "@langchain/core/messages";
 import type { LangGraphRunnableConfig } from "@langchain/langgraph";
 import type { z } from "zod";
@@ -50,7 +51,7 @@ function invalidMark(state: ThreadState, callId: string): InvalidToolCall | unde
 
 function refuseInvalid(call: IdentifiedToolCall, mark: InvalidToolCall | undefined): void {
   if (mark === undefined) return;
-  const raw = mark.raw.slice(0, RAW_ARGUMENTS_CHARS_MAX);
+  const raw = UTF16_UNITS.first(mark.raw, RAW_ARGUMENTS_CHARS_MAX);
   throw new ToolCallRefusal(
     `the arguments of tool '${call.name}' are not one complete JSON object (${mark.error}): ${raw}`,
   );

@@ -4,6 +4,7 @@
  * complete-looking ones, and a tool would then run with half a command.
  * Owns the reading and the bounds; the tools node answers an invalid call with an error result.
  */
+import { UTF16_UNITS } from "../../domain/shared/cut-text.ts";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import { JSON_DEPTH_MAX, nestsDeeper } from "../../domain/shared/json-depth.ts";
 import { MODEL_NAME_PATTERN, parseObject } from "./request-rules.ts";
@@ -37,7 +38,8 @@ export function checkCalls(calls: readonly RawCall[], finishReason: string): Che
     const legal = MODEL_NAME_PATTERN.test(call.name);
     const args = parseObject(call.rawArguments);
     const error = legal ? argumentsError(call.rawArguments, args, finishReason) : nameError(call.name);
-    if (error !== undefined) invalid[call.id] = { raw: cutText(call.rawArguments, INVALID_RAW_CHARS_MAX), error };
+    if (error !== undefined)
+      invalid[call.id] = { raw: UTF16_UNITS.first(call.rawArguments, INVALID_RAW_CHARS_MAX), error };
     const name = legal ? call.name : UNKNOWN_TOOL_NAME;
     return { type: "tool_call" as const, id: call.id, name, args: error === undefined ? (args ?? {}) : {} };
   });
@@ -45,7 +47,7 @@ export function checkCalls(calls: readonly RawCall[], finishReason: string): Che
 }
 
 function nameError(name: string): string {
-  return `the tool name ${JSON.stringify(cutText(name, 100))} is illegal; names match ${MODEL_NAME_PATTERN.source}`;
+  return `the tool name ${JSON.stringify(UTF16_UNITS.first(name, 100))} is illegal; names match ${MODEL_NAME_PATTERN.source}`;
 }
 
 function argumentsError(
@@ -58,11 +60,4 @@ function argumentsError(
   if (finishReason === "length") return "the arguments were cut by the output limit; send a shorter call";
   if (raw.trim() === "") return "the arguments are empty; send one JSON object, {} when there are none";
   return "the arguments are not one JSON object";
-}
-
-/** At most `max` UTF-16 units, never ending in half of a surrogate pair (object SQL would store replacement characters). */
-export function cutText(text: string, max: number): string {
-  if (text.length <= max) return text;
-  const last = text.charCodeAt(max - 1);
-  return text.slice(0, last >= 0xd800 && last <= 0xdbff ? max - 1 : max);
 }

@@ -1,6 +1,7 @@
 /**
  * An answer that is no stream as a `ModelFailure`: status, the provider's words (bounded), and how long it asks us to wait.
  */
+import { UTF16_UNITS } from "../../domain/shared/cut-text.ts";
 import { ModelFailure } from "./model.ts";
 import { isPlainObject, parseObject } from "./request-rules.ts";
 import { errorCodeOf, toStreamError } from "./stream-error.ts";
@@ -32,7 +33,7 @@ export async function toUnstreamedFailure(response: Response): Promise<ModelFail
 function messageOf(error: unknown, text: string): string {
   return isPlainObject(error) && typeof error.message === "string"
     ? error.message
-    : text.slice(0, ERROR_TEXT_CHARS_MAX);
+    : UTF16_UNITS.first(text, ERROR_TEXT_CHARS_MAX);
 }
 
 /** The first bytes of a body; the rest is cancelled unread. */

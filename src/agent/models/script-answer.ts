@@ -4,6 +4,7 @@
  * quoted. `scripted` and the loopback test server both answer through here, so they behave alike.
  * It has no intelligence: every character comes from the prompt, a tool's output, or a notice named below.
  */
+import { UTF16_UNITS } from "../../domain/shared/cut-text.ts";
 import { ok, type Result } from "../../domain/shared/result.ts";
 import { parseScript, type ScriptTurn } from "./script-grammar.ts";
 import { expandJson, expandQuotes, type QuoteSources } from "./script-quotes.ts";
@@ -84,7 +85,7 @@ function renderText(text: ScriptText, sources: QuoteSources): Result<string, str
 }
 
 function quotePrompt(prompt: string): string {
-  const lines = prompt.slice(0, PROMPT_QUOTE_CHARS_MAX).split(/\r?\n/);
+  const lines = UTF16_UNITS.first(prompt, PROMPT_QUOTE_CHARS_MAX).split(/\r?\n/);
   return `${SCRIPTED_NOTICE}\n\n${lines.map((line) => `> ${line}`).join("\n")}`;
 }
 

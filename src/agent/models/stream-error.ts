@@ -2,6 +2,7 @@
  * An error object that a provider sent, as a `ModelFailure`: inside a 200 stream, or as the body of a refusal.
  * Owns reading the shapes providers and proxies use; what an error means is `domain/model-errors`' business.
  */
+import { UTF16_UNITS } from "../../domain/shared/cut-text.ts";
 import { ModelFailure } from "./model.ts";
 import { isPlainObject, parseObject } from "./request-rules.ts";
 
@@ -15,7 +16,10 @@ export function toStreamError(given: unknown): ModelFailure {
   const fields = isPlainObject(error) ? error : { message: error };
   const text = typeof fields.message === "string" ? fields.message : JSON.stringify(error);
   const status = [fields.status, fields.code].map(Number).find((code) => code >= 400 && code <= 599);
-  return new ModelFailure("stream_error", text.slice(0, ERROR_TEXT_CHARS_MAX), { status, code: errorCodeOf(error) });
+  return new ModelFailure("stream_error", UTF16_UNITS.first(text, ERROR_TEXT_CHARS_MAX), {
+    status,
+    code: errorCodeOf(error),
+  });
 }
 
 /** The provider's own word for an error object: its `code`, else its `type`; numbers are statuses. */

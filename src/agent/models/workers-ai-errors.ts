@@ -2,6 +2,7 @@
  * What the Workers AI binding throws, as a `ModelFailure`: the internal code in front of its words says what an HTTP
  * status would (developers.cloudflare.com/workers-ai/platform/errors). A binding's error has no status of its own.
  */
+import { UTF16_UNITS } from "../../domain/shared/cut-text.ts";
 import { ModelFailure } from "./model.ts";
 
 /** Internal code → HTTP status, as documented. */
@@ -39,7 +40,7 @@ export function toWorkersAiFailure(error: unknown): ModelFailure {
   const code = codeOf(error, text);
   const status = code === undefined ? undefined : (STATUSES[code] ?? (code >= 5_000 && code < 6_000 ? 400 : undefined));
   const word = code === ALLOCATION_USED_UP ? "insufficient_quota" : code && `workers_ai_${code}`;
-  return new ModelFailure("provider", `Workers AI: ${text.slice(0, ERROR_TEXT_CHARS_MAX)}`, {
+  return new ModelFailure("provider", `Workers AI: ${UTF16_UNITS.first(text, ERROR_TEXT_CHARS_MAX)}`, {
     status,
     code: word || undefined,
     cause: error,

@@ -4,6 +4,7 @@
  * Invariant: what passes here folds through `mergeMessageWrites` exactly as through the public `addMessages`, and reads
  * the same on every replay: it has its id, and it is a message object.
  */
+import { UTF16_UNITS } from "../../domain/shared/cut-text.ts";
 import { isAIMessage } from "@langchain/core/messages";
 import type { BaseMessage } from "@langchain/core/messages";
 import { type Result, err, ok } from "../../domain/shared/result.ts";
@@ -23,7 +24,7 @@ const SHOWN_CHARS_MAX = 200;
 
 function shown(value: unknown): string {
   try {
-    return (JSON.stringify(value) ?? String(value)).slice(0, SHOWN_CHARS_MAX);
+    return UTF16_UNITS.first(JSON.stringify(value) ?? String(value), SHOWN_CHARS_MAX);
   } catch {
     return Object.prototype.toString.call(value);
   }

@@ -3,6 +3,7 @@
  * Owns merge rules and their bounds. `mergeSandbox` alone throws: two sandboxes in one thread is an isolation fault.
  * `null` and `undefined` both mean "nothing": nothing incoming keeps what is there.
  */
+import { UTF16_UNITS } from "../../domain/shared/cut-text.ts";
 import { InvariantError } from "../../domain/shared/assert.ts";
 import type { Goal, PromotedTools, SandboxState, SkillContextEntry, Todo, ViewedImage } from "./thread-state.ts";
 
@@ -70,7 +71,10 @@ function toSkillReference(entry: SkillContextEntry): SkillContextEntry {
   return {
     name: textOf(entry.name),
     path: entry.path,
-    description: textOf(entry.description).split(/\s+/).filter(Boolean).join(" ").slice(0, SKILL_DESCRIPTION_CHARS_MAX),
+    description: UTF16_UNITS.first(
+      textOf(entry.description).split(/\s+/).filter(Boolean).join(" "),
+      SKILL_DESCRIPTION_CHARS_MAX,
+    ),
     loaded_at: Number.isInteger(entry.loaded_at) ? entry.loaded_at : 0,
   };
 }

@@ -5,6 +5,7 @@
  * Invariants: it never fails open: a throw, a malformed answer and silence mean deny; what was denied at assembly is not
  * in the agent, and what is denied at execution is not executed, whatever assembly was told.
  */
+import { UTF16_UNITS } from "../../domain/shared/cut-text.ts";
 import type { Principal } from "../../domain/trust/principal.ts";
 import { systemTimers, type Timers } from "../subagents/timers.ts";
 
@@ -89,7 +90,7 @@ export class ToolAuthorization {
     const { kind, reason } = (answer ?? {}) as { kind?: unknown; reason?: unknown };
     if (kind === "allow") return { kind };
     if (kind === "deny" && typeof reason === "string")
-      return { kind, reason: reason.slice(0, DENIAL_REASON_CHARS_MAX) };
+      return { kind, reason: UTF16_UNITS.first(reason, DENIAL_REASON_CHARS_MAX) };
     return this.#fault(tool, "the answer is neither an allow nor a deny with a reason");
   }
 

@@ -3,6 +3,7 @@
  * event that would not fit a row. Owns no SQL. Invariant: every event given comes out exactly once, in order, whatever
  * its content, so that one odd event can never hold up the outbox behind it.
  */
+import { UTF16_UNITS } from "../../domain/shared/cut-text.ts";
 import type { RunEvent } from "../../protocol/run-events.ts";
 
 /** One `json_each` parameter. D1 refuses values over 2 MB; half of that leaves room for the escapes of nested JSON. */
@@ -62,7 +63,7 @@ function cutEvent(event: RunEvent, size: number): RunEvent {
   const taskId = event.metadata["task_id"];
   return {
     ...event,
-    content: JSON.stringify(event.content ?? null).slice(0, CUT_PREVIEW_CHARS),
+    content: UTF16_UNITS.first(JSON.stringify(event.content ?? null), CUT_PREVIEW_CHARS),
     metadata: {
       ...(typeof taskId === "string" ? { task_id: taskId } : {}),
       content_truncated: true,

@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { CODE_POINTS, type Cut, cutText, UTF16_UNITS } from "../../../src/domain/shared/cut-text.ts";
@@ -38,4 +40,13 @@ describe("cut text", () => {
       }),
     );
   });
+});
+
+/** Half a pair in a request is refused by some providers, so one long description could end every later turn. */
+test("no text of the source is cut to its bound by units, which can leave half a pair", () => {
+  const cut = /\.(?:slice|substring)\(0, [A-Z_]*CHARS[A-Z_]*\)(?!\.toWellFormed\(\))/;
+  const files = readdirSync("src", { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
+  expect(files.length).toBeGreaterThan(300);
+  expect(files.filter((name) => cut.test(readFileSync(join("src", name), "utf8")))).toEqual([]);
+  expect(cut.test("text.slice(0, ERROR_TEXT_CHARS_MAX)")).toBe(true);
 });
