@@ -53,6 +53,7 @@ export class RunRecovery {
         recovery: run.recovery,
       },
       headCheckpointId: this.#context.headCheckpointId(),
+      newestCheckpointId: this.#newestCheckpointId(run),
       budget: { attemptsMax: recovery_attempts, noProgressMs: recovery_no_progress_seconds * 1_000 },
       now: this.#context.now(),
     });
@@ -76,6 +77,18 @@ export class RunRecovery {
       default:
         unreachable(decision);
     }
+  }
+
+  #newestCheckpointId({ runId }: RunRecord): string | null {
+    const { saver, threadId, delegations } = this.#context;
+    const namespaces = ["", ...delegations.ofRun(runId).map(({ checkpointNs }) => checkpointNs)];
+    // Ids sort by the time they were made.
+    return (
+      namespaces
+        .flatMap((namespace) => saver.headId(threadId, namespace) ?? [])
+        .toSorted()
+        .at(-1) ?? null
+    );
   }
 
   #resume(run: RunRecord, start: "input" | "resume"): void {

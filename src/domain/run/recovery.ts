@@ -9,7 +9,7 @@
 export interface RecoveryRecord {
   /** Recoveries without progress since `headCheckpointId` last moved. */
   readonly attempts: number;
-  /** The head when recovery last looked; a different head now is progress. */
+  /** The newest checkpoint when recovery last looked, a child's included; a different one now is progress. */
   readonly headCheckpointId: string | null;
   /** Milliseconds since the epoch of the last progress seen. */
   readonly progressAt: number;
@@ -40,15 +40,18 @@ export type RecoveryDecision =
 export interface RecoveryInput {
   readonly run: InterruptedRun;
   readonly headCheckpointId: string | null;
+  /** Of the run and its children: the head stands still while a child works. */
+  readonly newestCheckpointId: string | null;
   readonly budget: RecoveryBudget;
   readonly now: number;
 }
 
-export function decideRecovery({ run, headCheckpointId, budget, now }: RecoveryInput): RecoveryDecision {
+export function decideRecovery(input: RecoveryInput): RecoveryDecision {
+  const { run, headCheckpointId, newestCheckpointId, budget, now } = input;
   if (run.cancelRequested) return { kind: "finish_cancel" };
-  const progressed = headCheckpointId !== run.recovery.headCheckpointId;
+  const progressed = newestCheckpointId !== run.recovery.headCheckpointId;
   const recovery: RecoveryRecord = progressed
-    ? { attempts: 1, headCheckpointId, progressAt: now }
+    ? { attempts: 1, headCheckpointId: newestCheckpointId, progressAt: now }
     : { ...run.recovery, attempts: run.recovery.attempts + 1 };
   if (recovery.attempts > budget.attemptsMax) {
     return {

@@ -155,10 +155,10 @@ export class DurableCheckpointSaver extends BaseCheckpointSaver {
     this.#storage.transactionSync(() => deleteThreadRows(this.#sql, threadId));
   }
 
-  /** The id of the newest checkpoint of the thread's own line, `null` when there is none. Synchronous: one row read, its body left. */
-  headId(threadId: string): string | null {
+  /** The id of the newest checkpoint of a namespace, the thread's own by default; `null` without one. Synchronous: one row read, its body left. */
+  headId(threadId: string, checkpointNs = ""): string | null {
     if (!hasSchema(this.#storage)) return null;
-    return selectKeys(this.#sql, { threadId, checkpointNs: "", limit: 1 })[0]?.checkpointId ?? null;
+    return selectKeys(this.#sql, { threadId, checkpointNs, limit: 1 })[0]?.checkpointId ?? null;
   }
 
   /** Deletes a child's rows: `nsPrefix` itself and all nested under it. Synchronous: joins the caller's transaction. */

@@ -15,8 +15,11 @@ function interrupted(overrides: Partial<InterruptedRun> = {}): InterruptedRun {
   };
 }
 
+/** Without children the newest checkpoint is the head. */
 function decide(overrides: Partial<RecoveryInput> = {}) {
-  return decideRecovery({ run: interrupted(), headCheckpointId: "base", budget: BUDGET, now: NOW, ...overrides });
+  const newestCheckpointId = overrides.headCheckpointId === undefined ? "base" : overrides.headCheckpointId;
+  const input = { run: interrupted(), headCheckpointId: "base", newestCheckpointId, budget: BUDGET, now: NOW };
+  return decideRecovery({ ...input, ...overrides });
 }
 
 describe("decideRecovery (P1, P2)", () => {
@@ -59,6 +62,16 @@ describe("decideRecovery (P1, P2)", () => {
       kind: "resume",
       recovery: { attempts: 1, headCheckpointId: "later", progressAt: NOW },
     });
+  });
+
+  it("counts attempts anew when only a child moved; the head alone still tells whether the run began", () => {
+    const recovery = { attempts: 3, headCheckpointId: "step of a child", progressAt: 0 };
+    const delegating = { headCheckpointId: "later", newestCheckpointId: "next step of the child" };
+    expect(decide({ run: interrupted({ recovery }), ...delegating })).toMatchObject({
+      kind: "resume",
+      recovery: { attempts: 1, headCheckpointId: "next step of the child", progressAt: NOW },
+    });
+    expect(decide({ newestCheckpointId: "left of another run" })).toMatchObject({ kind: "start_with_input" });
   });
 
   it("gives up when attempts go on without progress past the window", () => {

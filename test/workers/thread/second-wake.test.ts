@@ -41,6 +41,31 @@ describe("a run whose object died", () => {
     });
   });
 
+  it("P1 P2: is not given up while its child takes turns, though the lead's own line stands still", async () => {
+    await withWakes(async (thread) => {
+      const config = { runtime: { recovery_attempts: 1 } };
+      const starts: Start[] = [];
+      const sticksAt = (count: number) => () => (starts.length === count ? never() : Promise.resolve("seen"));
+      const script =
+        "@ delegate general-purpose :: look :: <<'CHILD'\n@ call probe {}\n@ call probe {}\n@ say seen\nCHILD\n@ say done";
+      const first = await thread.create({ config, tools: [probe(starts, sticksAt(1))] });
+      const { runId } = await startRun(first, script);
+      const startsReach = (wanted: number) =>
+        eventually(
+          () => starts.length,
+          (count) => count === wanted,
+        );
+      await startsReach(1);
+      // The first call again, then the second one, in which the object dies once more.
+      await thread.wake({ config, tools: [probe(starts, sticksAt(3))] });
+      await startsReach(3);
+      const third = await thread.wake({ config, tools: [probe(starts, async () => "seen")] });
+      await third.context.live.get(runId)?.done;
+      expect(third.context.runs.find(runId)).toMatchObject({ status: "success", error: null });
+      expect(starts.map(({ attempt }) => attempt)).toEqual([1, 2, 1, 2]);
+    });
+  });
+
   it("R115: tells a delegation's start once: one subagent.start, no task_started from the wake that goes on", async () => {
     await withWakes(async (thread) => {
       const starts: Start[] = [];
