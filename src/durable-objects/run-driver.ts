@@ -8,13 +8,14 @@
  */
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BuiltGraph } from "../agent/graph-catalog.ts";
+import { RUN_ENDED } from "../agent/graph/cancelled-calls.ts";
 import { PRE_RUN_MESSAGE_IDS_KEY, type PreRunMessageIds } from "../agent/graph/pre-run-messages.ts";
 import { toWire } from "../agent/wire/to-wire.ts";
 import { unreachable } from "../domain/shared/assert.ts";
 import type { RunError, RunRecord } from "../platform/durable-storage/run-store.ts";
 import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
 import { toTerminalTaskEvent, type TaskEvent } from "../domain/delegation/task-events.ts";
-import { cancelUnanswered, REASON } from "./cancel-unanswered.ts";
+import { cancelUnanswered } from "./cancel-unanswered.ts";
 import { runConfig } from "./run-config.ts";
 import { saveRunEnd } from "./run-end.ts";
 import type { LiveRun } from "./live-runs.ts";
@@ -157,7 +158,7 @@ export class RunDriver {
     if (!run.command.body.stream_mode.includes("custom")) return;
     for (const { taskId } of this.#context.delegations.ofRun(run.runId)) {
       if (live.endedTasks.has(taskId)) continue;
-      const event = toTerminalTaskEvent(taskId, { status: "cancelled", error: REASON });
+      const event = toTerminalTaskEvent(taskId, { status: "cancelled", error: RUN_ENDED });
       live.frames.append("custom", JSON.stringify(event));
     }
   }

@@ -2,14 +2,16 @@
  * Input of a graph that has no driver before it: under a graph loader, and in a program of the caller's.
  * Owns what a thread object does before it accepts a run (architecture section 4, Messages): messages become objects with
  * ids before they are written, because a write that got its id while being read would get another one at the next read;
- * and the run's human message is tagged with the run, so that the run's start can be told (R45).
+ * and the run's human message is tagged with the run, so that the run's start can be told (R45). And what a thread object
+ * does when a run was cancelled: its open calls are closed, here by the next turn, which is the first to know.
  */
-import { type BaseMessage, isHumanMessage } from "@langchain/core/messages";
+import { type BaseMessage, isHumanMessage, isToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command, isCommand } from "@langchain/langgraph";
 import { prepareMessageWrite, stripServerOwnedKeys } from "../thread-state/coerce-messages.ts";
 import { copyMessage } from "../thread-state/message-forms.ts";
 import type { AgentGraph } from "./agent-graph.ts";
+import { closeAbandoned, type ClosedCalls } from "./cancelled-calls.ts";
 import { runIdOf } from "./run-id.ts";
 
 export interface InputPreparation {
@@ -30,7 +32,8 @@ export function prepareInputs(graph: AgentGraph, preparation: InputPreparation):
     stream: async (input: Parameters<typeof stream>[0], options: Parameters<typeof stream>[1] = {}) => {
       const runId = runIdOf(options as RunnableConfig);
       const ready = await prepareInput(input, reader(options as RunnableConfig), { ...preparation, runId });
-      return stream(ready as typeof input, options);
+      const close = () => closeAbandoned(graph, options as RunnableConfig, preparation.newId);
+      return stream((await behindClosed(ready, close)) as typeof input, options);
     },
     updateState: async (config: RunnableConfig, values: Values | null, asNode?: string) =>
       updateState(config, await prepareValues(values, reader(config), preparation), asNode),
@@ -74,6 +77,18 @@ async function prepareMessages(given: unknown, read: ReadMessages, preparation: 
   }
   if (!write.ok) throw new TypeError(write.error.message);
   return preparation.isForeign ? stripServerOwnedKeys(write.value) : write.value;
+}
+
+/** A new turn ends what the last run left open; going on with that run, or answering its interrupt, does not. */
+async function behindClosed(input: unknown, close: () => Promise<ClosedCalls>): Promise<unknown> {
+  const given = isCommand(input) ? undefined : (input as { messages?: readonly BaseMessage[] } | null)?.messages;
+  if (given === undefined) return input;
+  const { messages, delegations } = await close();
+  const answered = new Set(given.filter(isToolMessage).map((result) => result.tool_call_id));
+  const closing = messages.filter((message) => !isToolMessage(message) || !answered.has(message.tool_call_id));
+  if (closing.length === 0) return input;
+  const { delegations: own = [] } = input as { delegations?: readonly unknown[] };
+  return { ...(input as Values), messages: [...closing, ...given], delegations: [...own, ...delegations] };
 }
 
 /** The last one starts the run; what stands before it may be history. */

@@ -71,6 +71,8 @@ export class DeputyAgent {
     const runId = runIdOf(options as RunnableConfig) ?? this.#newId();
     const config = {
       recursionLimit: recursionLimitFor(this.descriptor.maxTurns),
+      // LangGraph's default starts tools before the checkpoint that scheduled them.
+      durability: "sync" as const,
       ...options,
       configurable: { ...options.configurable, run_id: runId },
     };

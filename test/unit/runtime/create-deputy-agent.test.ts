@@ -164,6 +164,52 @@ describe("R45 a run of an embedded agent", () => {
   });
 });
 
+describe("P5 a run that was abandoned", () => {
+  const build = () => {
+    const stuck = Promise.withResolvers<void>();
+    const model = new ReplyModel(async (request, config) => {
+      if (promptOf(request) !== LEAD_PROMPT) {
+        if (promptOf(request) === "quick") return textAnswer("quick result");
+        stuck.resolve();
+        return new Promise<never>(() => {});
+      }
+      const human = request.messages.filter((message) => message.text === LEAD_PROMPT).length;
+      if (human > 1) return textAnswer("on");
+      return taskCalls({ id: "fast", prompt: "quick" }, { id: "slow", prompt: "hang" });
+    });
+    const checkpointer = new MemorySaver();
+    const agent = createDeputyAgent({ model, checkpointer, ...shared() });
+    return { agent, model, stuck: stuck.promise };
+  };
+  const thread = { configurable: { thread_id: "t" } };
+
+  it("P5 P2 leaves nothing under way once the thread goes on: what had ended is kept, the rest is cancelled", async () => {
+    const { agent, model, stuck } = build();
+    const abort = new AbortController();
+    const run = agent.invoke(input(), { ...thread, signal: abort.signal });
+    run.catch(() => undefined);
+    await stuck;
+    await vi.waitFor(async () => {
+      const tuple = await (agent.graph.checkpointer as MemorySaver).getTuple(thread);
+      expect(JSON.stringify(tuple?.pendingWrites)).toContain("quick result");
+    });
+    abort.abort(new Error("the user left"));
+    await expect(run).rejects.toThrow("the user left");
+    const { messages, delegations } = await agent.invoke(input(), thread);
+    expect(delegations?.map(({ id, status }) => [id, status])).toEqual([
+      ["fast", "completed"],
+      ["slow", "cancelled"],
+    ]);
+    expect(messages.map((message) => message.getType())).toEqual(["human", "ai", "tool", "tool", "human", "ai"]);
+    expect(messages[2]?.text).toContain("quick result");
+    const sent = model.requests
+      .at(-1)
+      ?.messages.map(({ text }) => text)
+      .join("\n");
+    expect(sent).not.toContain("already delegated, do NOT");
+  });
+});
+
 describe("LangChain's models and tools", () => {
   const add = tool(async ({ left, right }: { left: number; right: number }) => String(left + right), {
     name: "add",
