@@ -3,8 +3,11 @@ import { defaultAssistantId } from "../../../src/platform/identifiers.ts";
 import type { Assistant } from "../../../src/protocol/assistants.ts";
 import { ask, failure, gatewayDeps } from "../../support/gateway.ts";
 
+/** An owner who never made an assistant: what other files' owners stored is in the same database. */
+const BARE = { auth: { apiKeys: JSON.stringify({ bare: { owner: "bare", role: "user" } }), devOwner: undefined } };
+
 const search = async (json: object) => {
-  const answer = await ask(gatewayDeps(), "/assistants/search", { method: "POST", json });
+  const answer = await ask(gatewayDeps(BARE), "/assistants/search", { method: "POST", json, key: "bare" });
   return { answer, graphs: (await answer.json<Assistant[]>()).map((one) => one.graph_id) };
 };
 
