@@ -8,6 +8,7 @@ export default defineProject({
     // Each file starts its own `wrangler dev`; two at a time would share two cores with two workerds.
     fileParallelism: false,
     testTimeout: 120_000,
-    hookTimeout: 120_000,
+    // Hooks start servers: two processes of wrangler's, each with a patience of its own (scripts/dev-server.ts).
+    hookTimeout: 240_000,
   },
 });

@@ -21,6 +21,7 @@ export class DeputyServer {
   readonly #env: Record<string, string | undefined>;
   #server: DevServer | undefined;
   #port: number | undefined;
+  #isMigrated = false;
 
   constructor(options: DeputyOptions = {}) {
     // A developer's own keys must not reach a test.
@@ -43,9 +44,11 @@ export class DeputyServer {
     this.#server = await startDevServer({
       port: this.#port,
       stateDir: this.stateDir,
+      isMigrated: this.#isMigrated,
       env: this.#env,
       onLine: (line) => this.lines.push(line),
     });
+    this.#isMigrated = true;
   }
 
   /** SIGKILL to wrangler and workerd alike. */
