@@ -19,6 +19,7 @@ import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
 import type { RunEventDraft } from "../protocol/run-events.ts";
 import type { ListRunsQuery } from "../protocol/runs.ts";
 import type { RunCommand, ThreadAddress } from "../protocol/thread-rpc.ts";
+import { STATELESS_MARK } from "../protocol/threads.ts";
 import { cancelUnanswered } from "./cancel-unanswered.ts";
 import type { RunDriver, RunStart } from "./run-driver.ts";
 import { prepareLeadInput, restoreLeadInput } from "./run-input.ts";
@@ -239,7 +240,7 @@ export class RunService {
       if (this.#context.headCheckpointId() !== prepared.baseCheckpointId) return "state_moved";
       const newThread = prepared.origin?.newThread;
       if (newThread !== undefined && this.#context.threads.load() === undefined) {
-        insertThread(this.#context, newThread, {});
+        insertThread(this.#context, newThread, newThread.stateless === true ? { [STATELESS_MARK]: true } : {});
       }
       const run = this.#toRecord(prepared);
       this.#context.runs.save(run);

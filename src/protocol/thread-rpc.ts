@@ -25,6 +25,8 @@ export interface ThreadAddress {
   readonly owner: string;
   readonly thread_id: string;
   readonly role: Role;
+  /** The thread of a stateless run: made with the run that `if_not_exists` lets make it, and marked. */
+  readonly stateless?: true;
 }
 
 export const THREAD_ADDRESS_HEADER = "deputy-address";

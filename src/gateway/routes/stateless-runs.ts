@@ -4,7 +4,6 @@ import { type Result, ok } from "../../domain/shared/result.ts";
 import type { ApiRefusal } from "../../protocol/errors.ts";
 import { type CreateRunBody, runSchema } from "../../protocol/runs.ts";
 import type { RunCommand, ThreadAddress } from "../../protocol/thread-rpc.ts";
-import { STATELESS_MARK } from "../../protocol/threads.ts";
 import { addressOf, type Call, operation } from "../operation.ts";
 import { prepareRun, RUN_BODY, startAndFollow, startInBackground } from "../run-requests.ts";
 
@@ -15,15 +14,12 @@ interface Prepared {
   readonly command: RunCommand;
 }
 
-/** The command first: a refused run leaves no thread behind. */
+/** The thread is made in the transaction that accepts the run: a refused run leaves none behind, whoever refuses it. */
 async function onFreshThread(call: StatelessCall): Promise<Result<Prepared, ApiRefusal>> {
-  const command = await prepareRun(call);
+  const { principal, deps, body } = call;
+  const command = await prepareRun({ ...call, body: { ...body, if_not_exists: "create" } });
   if (!command.ok) return command;
-  const { principal, deps } = call;
-  const address = addressOf(principal, deps.newId());
-  const stub = deps.threads.stub(address.owner, address.thread_id);
-  const created = await stub.createThread(address, { metadata: { [STATELESS_MARK]: true }, if_exists: "do_nothing" });
-  return created.ok ? ok({ address, command: command.value }) : created;
+  return ok({ address: { ...addressOf(principal, deps.newId()), stateless: true }, command: command.value });
 }
 
 /** Alike in the three ways to start one; what they answer is not. */

@@ -88,6 +88,25 @@ it("a stateless run keeps its thread out of lists and is followed by its Content
   expect(await (await call("POST", "/threads/count", marked)).json()).toBeGreaterThan(0);
 });
 
+it.each(["/runs", "/runs/stream", "/runs/wait"])(
+  "POST %s that the thread's object refuses leaves no thread behind",
+  async (path) => {
+    const marked = { json: { metadata: { deputy_stateless: true } } };
+    const before = await (await call("POST", "/threads/count", marked)).json<number>();
+    for (const over of [
+      { input: null },
+      { input: { messages: [{ role: "nobody", content: "x" }] } },
+      { input: { delegations: [] } },
+      { metadata: { big: "x".repeat(1_500_000) } },
+    ]) {
+      const refused = await call("POST", path, { json: { ...RUN, ...over } });
+      expect([413, 422]).toContain(refused.status);
+      await refused.text();
+    }
+    expect(await (await call("POST", "/threads/count", marked)).json()).toBe(before);
+  },
+);
+
 it("the events of a run that just ended are all there: start, messages, end, without gaps", async () => {
   const id = fresh();
   const json = { ...RUN, if_not_exists: "create" };

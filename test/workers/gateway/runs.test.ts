@@ -3,7 +3,6 @@ import { err, ok } from "../../../src/domain/shared/result.ts";
 import { defaultAssistantId } from "../../../src/platform/identifiers.ts";
 import { type Run, UNSUPPORTED_RUN_OPTIONS } from "../../../src/protocol/runs.ts";
 import { type RunCommand, THREAD_ADDRESS_HEADER } from "../../../src/protocol/thread-rpc.ts";
-import { STATELESS_MARK, type Thread } from "../../../src/protocol/threads.ts";
 import { FakeThreads } from "../../support/fake-threads.ts";
 import { ask, failure, gatewayDeps, type Failure } from "../../support/gateway.ts";
 
@@ -17,16 +16,6 @@ const ROUTES = [
 ];
 const BODY = { assistant_id: "lead_agent", input: { messages: [] } };
 
-const THREAD: Thread = {
-  thread_id: "t",
-  created_at: "",
-  updated_at: "",
-  metadata: {},
-  status: "idle",
-  values: {},
-  interrupts: {},
-};
-
 function run(threadId: string): Run {
   const base = { assistant_id: "a", created_at: "", updated_at: "", status: "pending", metadata: {} } as const;
   return { run_id: "r1", thread_id: threadId, ...base, multitask_strategy: "reject" };
@@ -36,7 +25,6 @@ function run(threadId: string): Run {
 function accepting() {
   const commands: RunCommand[] = [];
   const threads = new FakeThreads({
-    createThread: async () => ok(THREAD),
     createRun: async (address, command) => {
       commands.push(command);
       return ok(run(address.thread_id));
@@ -83,7 +71,8 @@ it.each(ROUTES)("%s takes options that are null as not set, and fills the defaul
         assistant_id: defaultAssistantId("lead_agent"),
         stream_mode: ["values"],
         on_disconnect: "continue",
-        if_not_exists: "reject",
+        // The thread of a stateless run is made with it.
+        if_not_exists: path.startsWith("/threads") ? "reject" : "create",
         multitask_strategy: "reject",
       },
     },
@@ -146,16 +135,18 @@ it("a background run names itself in Content-Location, in the form the SDK parse
 });
 
 it.each(["/runs", "/runs/stream", "/runs/wait"])("%s runs on a fresh thread of the caller's, marked", async (path) => {
-  const { threads } = accepting();
+  const { threads, commands } = accepting();
   await post(gatewayDeps({ threads }), path, BODY);
   await post(gatewayDeps({ threads }), path, BODY);
-  const created = threads.calls.filter((call) => call.method === "createThread");
-  expect(created.map((call) => call.args[1])).toMatchObject([
-    { metadata: { [STATELESS_MARK]: true } },
-    { metadata: { [STATELESS_MARK]: true } },
-  ]);
-  expect(new Set(created.map((call) => call.threadId)).size).toBe(2);
-  expect(threads.calls.map((call) => call.owner)).toEqual(["alice", "alice", "alice", "alice"]);
+  // One call each: the thread is made with the run, not before it.
+  expect(threads.calls.map((call) => call.owner)).toEqual(["alice", "alice"]);
+  expect(new Set(threads.calls.map((call) => call.threadId)).size).toBe(2);
+  for (const { args, threadId } of threads.calls) {
+    const [first] = args;
+    const header = first instanceof Request ? first.headers.get(THREAD_ADDRESS_HEADER) : JSON.stringify(first);
+    expect(JSON.parse(header!)).toMatchObject({ owner: "alice", thread_id: threadId, stateless: true });
+  }
+  expect(commands.map(({ body }) => body.if_not_exists)).toEqual(["create", "create"]);
 });
 
 it("follows a run with its modes, its cursor and its address", async () => {
