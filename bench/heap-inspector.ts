@@ -61,14 +61,11 @@ export class HeapInspector {
 
   /** Bytes in use behind a full collection: what an isolate at its limit could not free. */
   async liveBytes(): Promise<number> {
-    let isCollected = false;
-    const collected = this.#call("HeapProfiler.collectGarbage").finally(() => {
-      isCollected = true;
-    });
-    while (!isCollected) {
-      await this.#wake();
-      await new Promise((next) => setTimeout(next, WAKE_MS));
-    }
+    const collected = this.#call("HeapProfiler.collectGarbage");
+    const settled = Promise.allSettled([collected]);
+    const pause = () => new Promise<undefined>((next) => setTimeout(next, WAKE_MS));
+    do await this.#wake();
+    while ((await Promise.race([settled, pause()])) === undefined);
     await collected;
     return this.usedBytes();
   }

@@ -167,7 +167,7 @@ describe("R45 a run of an embedded agent", () => {
 describe("P5 a run that was abandoned", () => {
   const build = () => {
     const stuck = Promise.withResolvers<void>();
-    const model = new ReplyModel(async (request, config) => {
+    const model = new ReplyModel(async (request) => {
       if (promptOf(request) !== LEAD_PROMPT) {
         if (promptOf(request) === "quick") return textAnswer("quick result");
         stuck.resolve();
