@@ -52,6 +52,48 @@ const permissionOf = async (): Promise<unknown> => {
 const CANCELLED = { outcome: { outcome: "cancelled" } };
 const list = (item: string, count: number): string => `[${Array.from({ length: count }, () => item).join(",")}]`;
 
+describe("R152 a signal that fires while the session is handed over", () => {
+  test("rejects the start or aborts the run, at whatever step of it: a child is never left that nothing stops", async () => {
+    agent.misbehave = (message, { send }) => {
+      if (message.method === "session/cancel") send({ jsonrpc: "2.0", id: 2, result: { stopReason: "cancelled" } });
+      return false;
+    };
+    const ends: string[] = [];
+    for (let steps = 0; steps < 40; steps += 1) {
+      const abort = new AbortController();
+      const handing = acpProvider({
+        timers: systemTimers,
+        openWebSocket: (target, events, signal) => {
+          const text = (data: string): void => {
+            events.text(data);
+            if (data.includes("sessionId")) void afterMicrotasks(steps, () => abort.abort(new Error("enough")));
+          };
+          return openNodeWebSocket(
+            target,
+            { text, binary: () => events.binary(), closed: () => events.closed() },
+            signal,
+          );
+        },
+      });
+      const request = acpRequest({ url: agent.url }, "work", { signal: abort.signal });
+      const run = await handing.start(request).catch((error: Error) => error);
+      if (run instanceof Error) ends.push(run.message);
+      else {
+        runs.push(run);
+        const never = new Promise<"never">((resolve) => void setTimeout(() => resolve("never"), 1_000));
+        const end = await Promise.race([run.result, never]);
+        ends.push(end === "never" ? end : end.stopReason);
+      }
+    }
+    expect(new Set(ends)).toEqual(new Set(["enough", "aborted"]));
+  });
+});
+
+async function afterMicrotasks(count: number, act: () => void): Promise<void> {
+  for (let step = 0; step < count; step += 1) await Promise.resolve();
+  act();
+}
+
 describe("R158 an agent that keeps no rule", () => {
   test("is permitted nothing once it was told to stop", async () => {
     const run = await start((message, { send }) => {

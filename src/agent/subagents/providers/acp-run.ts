@@ -43,7 +43,9 @@ export class AcpRun implements SubagentRun {
     this.id = id;
     this.result = this.#ended.promise;
     signal.addEventListener("abort", this.#onAbort, { once: true });
-    this.#answered = this.#drive();
+    // Between the session and this line nobody listened: a child that was stopped there is not asked for anything.
+    if (signal.aborted) this.cancel();
+    this.#answered = this.#isEnded ? Promise.resolve() : this.#drive();
   }
 
   cancel(): void {
