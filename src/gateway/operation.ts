@@ -2,7 +2,7 @@
  * One route as data: its shapes, its codes and its handler. The Hono route, its validation and its entry in
  * `/openapi.json` all come from the same object, so none can drift from the others.
  */
-import type { z } from "zod";
+import { z } from "zod";
 import { type Result, ok } from "../domain/shared/result.ts";
 import type { Principal } from "../domain/trust/principal.ts";
 import type { ApiRefusal, ErrorCode } from "../protocol/errors.ts";
@@ -96,7 +96,7 @@ async function runOperation<P, Q, B>(spec: OperationSpec<P, Q, B>, incoming: Inc
   }
   const params = parsePart(spec.params, incoming.rawParams, "path");
   if (!params.ok) return params;
-  const query = parseQuery(spec.query, incoming.request.url);
+  const query = spec.open ? ok(undefined) : parseQuery(spec.query ?? NO_QUERY, incoming.request.url);
   if (!query.ok) return query;
   const body = await parseBody(spec.body, incoming.request);
   if (!body.ok) return body;
@@ -111,8 +111,10 @@ async function runOperation<P, Q, B>(spec: OperationSpec<P, Q, B>, incoming: Inc
   });
 }
 
-function parseQuery<Q>(query: Query<Q> | undefined, url: string): Result<Q | undefined, ApiRefusal> {
-  if (query === undefined) return ok(undefined);
+/** Of a route that takes none; probes of the open ones may bring what they like. */
+const NO_QUERY: Query<unknown> = { schema: z.strictObject({}) };
+
+function parseQuery(query: Query<unknown>, url: string): Result<unknown, ApiRefusal> {
   const given = withoutUnsupported(queryRecord(new URL(url).searchParams), query.unsupported ?? {});
   return given.ok ? parsePart(query.schema, given.value, "query") : given;
 }
