@@ -50,8 +50,11 @@ const FINISH_REASONS: Readonly<Record<string, string>> = {
 export class AnthropicStreamNormaliser implements StreamNormaliser {
   readonly #options: AnthropicNormaliserOptions;
   readonly #size = new AnswerSize();
-  readonly #calls = new Map<unknown, OpenCall>();
-  readonly #thoughts = new Map<unknown, OpenThinking>();
+  /** All of the answer, in order; the maps know the newest of an index, which some proxies use again. */
+  readonly #calls: OpenCall[] = [];
+  readonly #callAt = new Map<unknown, OpenCall>();
+  readonly #thoughts: OpenThinking[] = [];
+  readonly #thoughtAt = new Map<unknown, OpenThinking>();
   readonly #providerCallIds: Record<string, string> = {};
   /** Only thinking in front of everything else is sent back: there its place is certain. */
   #hasSpoken = false;
@@ -95,7 +98,7 @@ export class AnthropicStreamNormaliser implements StreamNormaliser {
       ...(thinking && { [THINKING_KEY]: thinking }),
     };
     return [
-      ...[...this.#calls.values()].flatMap((call, index) => this.#toCallEvents(call, index)),
+      ...this.#calls.flatMap((call, index) => this.#toCallEvents(call, index)),
       { type: "message_delta", delta, usage: { output_tokens: 0 } },
       { type: "message_stop" },
     ];
@@ -118,23 +121,30 @@ export class AnthropicStreamNormaliser implements StreamNormaliser {
       const name = textOf(block.name);
       this.#size.add(name.length);
       this.#hasSpoken = true;
-      this.#calls.set(index, { providerId: block.id, name, input: block.input, pieces: [] });
+      const call: OpenCall = { providerId: block.id, name, input: block.input, pieces: [] };
+      this.#calls.push(call);
+      this.#callAt.set(index, call);
       return [];
     }
     if (block.type === "text") return this.#say(textOf(block.text));
     if (block.type !== "thinking" && block.type !== "redacted_thinking") return [];
     const data = block.type === "redacted_thinking" ? textOf(block.data) : undefined;
     this.#size.add(data?.length ?? 0);
-    if (!this.#hasSpoken) this.#thoughts.set(index, { chars: 0, signature: textOf(block.signature), data });
+    if (!this.#hasSpoken) this.#openThought(index, { chars: 0, signature: textOf(block.signature), data });
     return this.#think(index, textOf(block.thinking));
+  }
+
+  #openThought(index: unknown, thought: OpenThinking): void {
+    this.#thoughts.push(thought);
+    this.#thoughtAt.set(index, thought);
   }
 
   #continue(index: unknown, delta: StreamEvent): readonly StreamEvent[] {
     if (delta.type === "text_delta") return this.#say(textOf(delta.text));
     if (delta.type === "thinking_delta") return this.#think(index, textOf(delta.thinking));
-    const thought = this.#thoughts.get(index);
+    const thought = this.#thoughtAt.get(index);
     if (delta.type === "signature_delta" && thought) thought.signature += this.#kept(textOf(delta.signature));
-    if (delta.type === "input_json_delta") this.#calls.get(index)?.pieces.push(this.#kept(textOf(delta.partial_json)));
+    if (delta.type === "input_json_delta") this.#callAt.get(index)?.pieces.push(this.#kept(textOf(delta.partial_json)));
     return [];
   }
 
@@ -146,7 +156,7 @@ export class AnthropicStreamNormaliser implements StreamNormaliser {
 
   #think(index: unknown, thinking: string): readonly StreamEvent[] {
     if (thinking === "") return [];
-    const thought = this.#thoughts.get(index);
+    const thought = this.#thoughtAt.get(index);
     if (thought) thought.chars += thinking.length;
     return [
       { type: "content_block_delta", index: 0, delta: { type: "thinking_delta", thinking: this.#kept(thinking) } },
@@ -171,7 +181,7 @@ export class AnthropicStreamNormaliser implements StreamNormaliser {
 
   /** Nothing at all when one of them has no signature: the provider takes all of them or none. */
   #signedThinking(): StoredThinking | undefined {
-    const thoughts = [...this.#thoughts.values()];
+    const thoughts = this.#thoughts;
     const isWhole = thoughts.length > 0 && thoughts.every(({ data, signature }) => (data ?? signature) !== "");
     const blocks = thoughts.map(({ chars, signature, data }): SignedBlock =>
       data === undefined ? { type: "thinking", chars, signature } : { type: "redacted_thinking", data },

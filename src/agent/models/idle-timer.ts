@@ -3,12 +3,12 @@
  * `expired` tells silence from an abort by the caller, which reaches the same fetch.
  */
 export class IdleTimer {
+  readonly limitMs: number;
   readonly #controller = new AbortController();
-  readonly #limitMs: number;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(limitMs: number) {
-    this.#limitMs = limitMs;
+    this.limitMs = limitMs;
     this.touch();
   }
 
@@ -22,7 +22,13 @@ export class IdleTimer {
 
   touch(): void {
     this.stop();
-    this.#timer = setTimeout(() => this.#controller.abort(new Error("idle")), this.#limitMs);
+    this.#timer = setTimeout(() => this.#controller.abort(new Error("idle")), this.limitMs);
+  }
+
+  /** Silence by another measure than time without a byte. Throws. */
+  expire(): never {
+    this.#controller.abort(new Error("idle"));
+    throw this.signal.reason as Error;
   }
 
   stop(): void {

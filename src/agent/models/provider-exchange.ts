@@ -130,7 +130,7 @@ export class ProviderExchange {
     const encode = new TextEncoder();
     const toFrame = (event: StreamEvent) => encode.encode(wire.toFrame(event));
     try {
-      for await (const data of readEventData(reader, idle)) {
+      for await (const data of readEventData(reader, idle, this.#options.now)) {
         if (data === DONE_MARK) normaliser.markDone?.();
         else yield* normaliser.push(data).map(toFrame);
       }

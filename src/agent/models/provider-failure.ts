@@ -50,13 +50,19 @@ async function readStart(response: Response): Promise<string> {
   return text;
 }
 
-/** `retry-after-ms`, or `Retry-After` as seconds or an HTTP date; unbounded here, never negative. */
+const NUMBER = /^\d+(\.\d+)?$/;
+/** All three forms of an HTTP date begin with a day's name; `Date.parse` reads nearly anything. */
+const HTTP_DATE = /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)/;
+
+/**
+ * `retry-after-ms`, or `Retry-After` as seconds or an HTTP date; unbounded here. What is neither, and a date that has
+ * passed, says nothing: clocks differ, and a provider that fails would be asked again at once.
+ */
 export function readRetryAfterMs(headers: Headers, now: number): number | undefined {
-  const ms = Number(headers.get("retry-after-ms") ?? Number.NaN);
-  if (Number.isFinite(ms)) return Math.max(0, ms);
-  const value = headers.get("retry-after");
-  if (value === null || value.trim() === "") return undefined;
-  const seconds = Number(value);
-  const wait = Number.isFinite(seconds) ? seconds * 1_000 : Date.parse(value) - now;
-  return Number.isFinite(wait) ? Math.max(0, wait) : undefined;
+  const ms = headers.get("retry-after-ms")?.trim() ?? "";
+  if (NUMBER.test(ms)) return Number(ms);
+  const value = headers.get("retry-after")?.trim() ?? "";
+  if (NUMBER.test(value)) return Number(value) * 1_000;
+  const wait = HTTP_DATE.test(value) ? Date.parse(value) - now : Number.NaN;
+  return wait > 0 ? wait : undefined;
 }

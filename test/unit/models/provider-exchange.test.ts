@@ -10,14 +10,16 @@ const request = { messages: [new HumanMessage("hi")], tools: [] };
 
 type Respond = (signal: AbortSignal) => Response | Promise<Response>;
 
-const modelOver = (respond: Respond, modelIdleMs = 60_000) =>
+const START = Date.parse("2026-01-01T00:00:00Z");
+
+const modelOver = (respond: Respond, modelIdleMs = 60_000, now = () => START) =>
   createOpenAiModel({
     name: "openai",
     apiKey: "k",
     modelIdleMs,
     newId: () => "m",
     random: Math.random,
-    now: () => Date.parse("2026-01-01T00:00:00Z"),
+    now,
     gates: new HeaderGates(),
     fetch: async (_url, init) => respond(init?.signal as AbortSignal),
   });
@@ -93,7 +95,12 @@ describe("an error status", () => {
     [{ "retry-after": "3" }, 3_000],
     [{ "retry-after-ms": "250", "retry-after": "3" }, 250],
     [{ "retry-after": "Thu, 01 Jan 2026 00:00:09 GMT" }, 9_000],
-    [{ "retry-after": "Wed, 31 Dec 2025 23:59:00 GMT" }, 0],
+    [{ "retry-after": "Wed, 31 Dec 2025 23:59:00 GMT" }, undefined],
+    [{ "retry-after": "0" }, 0],
+    [{ "retry-after": "-5" }, undefined],
+    [{ "retry-after": "5, 7" }, undefined],
+    [{ "retry-after": "0x10" }, undefined],
+    [{ "retry-after-ms": "", "retry-after": "2" }, 2_000],
     [{ "retry-after": "soon" }, undefined],
     [{}, undefined],
   ])("asks to wait by %j", (headers, expected) => {
@@ -164,6 +171,32 @@ it("silence before the headers is idle and aborts the request", async () => {
   expect((await failureOf(silent, 20)).reason).toBe("idle");
   expect(seen.map((signal) => signal.aborted)).toEqual([true]);
 });
+
+/** Sends `first`, then a sign of life every ten milliseconds. */
+function alive(first: string, sign: string): Response {
+  let timer: ReturnType<typeof setInterval> | undefined;
+  return streaming(
+    new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        controller.enqueue(encode.encode(first));
+        timer = setInterval(() => controller.enqueue(encode.encode(sign)), 10);
+      },
+      cancel: () => clearInterval(timer),
+    }),
+  );
+}
+
+it.each([": still here\n\n", 'data: {"type": "ping"}\n\n'])(
+  "signs of life alone (%j) do not keep a request open for ever (P8), and end no answer that is whole",
+  async (sign) => {
+    const broken: unknown = await modelOver(() => alive(text("begun"), sign), 100, Date.now)
+      .generate(request, {})
+      .catch((error: unknown) => error);
+    expect(broken).toMatchObject({ reason: "idle", partialText: "begun" });
+    const whole = modelOver(() => alive(text("whole", "stop"), sign), 100, Date.now).generate(request, {});
+    expect((await whole).text).toBe("whole");
+  },
+);
 
 it("an error event, a refusal and text given as blocks are read", async () => {
   const failure = await failureOf(() => streaming("event: error\ndata: overloaded\n\n"));
