@@ -167,6 +167,7 @@ function consumerDeps(env: Env): BatchConsumerDeps {
       circuits: itemCircuits,
       subagentsConfig: config.subagents,
       policy: configuredPolicy(config.tools),
+      report,
     }),
     timers: systemTimers,
     now: Date.now,

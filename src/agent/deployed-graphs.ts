@@ -91,17 +91,21 @@ async function buildLead(
   };
 }
 
+function reportingTo({ report }: GraphBinding["services"]) {
+  return report === undefined ? {} : { reportFault: report };
+}
+
 /** Whoever reads state runs nothing: nobody, and no tools. */
 const NOBODY_READS: ToolPolicy = () => ({ kind: "deny", reason: "a graph for reading state runs no tools" });
 
 async function authorizationOf(
   { config, tools, policy = configuredPolicy(config.tools) }: DeployedGraphsOptions,
-  { principal }: GraphBinding,
+  { principal, services }: GraphBinding,
 ): Promise<ToolAuthorization> {
   const authorization =
     principal === undefined
       ? new ToolAuthorization({ policy: NOBODY_READS, principal: UNNAMED_PRINCIPAL })
-      : new ToolAuthorization({ policy, principal });
+      : new ToolAuthorization({ policy, principal, ...reportingTo(services) });
   await authorization.prepare([...tools.map(({ name }) => name), ...DELEGATION_TOOL_NAMES]);
   return authorization;
 }

@@ -134,6 +134,7 @@ test("R158 a batch item runs on an agent over acp, with the headers of the confi
     llmCall: config.llm_call,
     circuits: new CircuitBreakers(config.llm_call.circuit, () => 0),
     policy: configuredPolicy(config.tools),
+    report: () => {},
     subagentsConfig: config.subagents,
   });
   const item = { batchId: "b1", owner: "alice", threadId: "t1", ordinal: 0, key: "k", prompt: "count", attempt: 1 };

@@ -3,6 +3,7 @@
  * no checkpointer, because the unit of redo is the item. Owns the translation of a child's end into an item's outcome.
  */
 import { Buffer } from "node:buffer";
+import type { AgentServices } from "../graph/agent-services.ts";
 import { childHooks } from "../hooks/chains.ts";
 import type { CircuitBreakers } from "../models/circuit-breakers.ts";
 import type { ModelCatalog } from "../models/model.ts";
@@ -31,6 +32,8 @@ export interface AgentItemRunnerParts {
   /** The isolate's: items of many threads see the same provider failing. */
   readonly circuits: CircuitBreakers;
   readonly policy: ToolPolicy;
+  /** The operator's log: why a policy gave no answer, what a graph has to tell. */
+  readonly report: NonNullable<AgentServices["report"]>;
   /** Of the configuration: where a configured agent's secrets are. */
   readonly subagentsConfig: DeputyConfig["subagents"];
 }
@@ -43,9 +46,9 @@ async function runItem(
   parts: AgentItemRunnerParts,
   { item, setting, signal }: { item: RunnableItem; setting: ItemSetting; signal: AbortSignal },
 ): Promise<BatchItemOutcome> {
-  const { now, newId, random, models, llmCall, circuits, policy } = parts;
+  const { now, newId, random, models, llmCall, circuits, policy, report } = parts;
   const principal = { owner: item.owner, role: setting.submitterRole };
-  const authorization = new ToolAuthorization({ policy, principal });
+  const authorization = new ToolAuthorization({ policy, principal, reportFault: report });
   await authorization.prepare(parts.tools.map(({ name }) => name));
   const tools = parts.tools.filter(({ name }) => authorization.permits(name));
   const scratch = new ScratchWorkspace({ files: setting.files, now });
@@ -55,6 +58,7 @@ async function runItem(
     toolStarts: new ItemToolStarts(item),
     newId,
     now,
+    report,
   };
   const taskId = `${item.batchId}:${item.ordinal}`;
   const ended = await runBatchChild({

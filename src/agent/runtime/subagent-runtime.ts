@@ -68,6 +68,7 @@ export class SubagentRuntime {
         tools,
         llmCall: deputy.llm_call,
         policy: () => ({ kind: "allow" }),
+        report: reportFault,
         subagentsConfig: deputy.subagents,
       });
       this.#worker = new RuntimeBatches({ repository, owner, deputy, runner, admission, newId, reportFault });

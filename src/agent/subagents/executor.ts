@@ -40,7 +40,6 @@ export interface Delegation {
 
 export class SubagentExecutor {
   readonly #ports: ExecutorPorts;
-  readonly #live = new Map<string, DelegationExecution>();
 
   constructor(ports: ExecutorPorts) {
     this.#ports = ports;
@@ -61,7 +60,6 @@ export class SubagentExecutor {
     });
     const onAbort = (): void => void execution.cancel();
     const unwatch = journal.watchCancel?.(taskId, onAbort);
-    this.#live.set(taskId, execution);
     signal.addEventListener("abort", onAbort, { once: true });
     try {
       const accepted = await this.#accept(delegation);
@@ -74,13 +72,7 @@ export class SubagentExecutor {
     } finally {
       signal.removeEventListener("abort", onAbort);
       unwatch?.();
-      this.#live.delete(taskId);
     }
-  }
-
-  /** Ends one delegation of this process. False when it is not running here, or has ended. */
-  cancel(taskId: string): boolean {
-    return this.#live.get(taskId)?.cancel() ?? false;
   }
 
   #startsOnce({ provider }: Delegation): boolean {

@@ -8,6 +8,7 @@ import type { ModelRequest } from "../../../src/agent/models/model.ts";
 import { BUILT_IN_SUBAGENTS } from "../../../src/agent/subagents/built-ins.ts";
 import { spawnProvider } from "../../../src/agent/subagents/providers/spawn.ts";
 import { SubagentService } from "../../../src/agent/subagents/subagent-service.ts";
+import type { ToolPolicy } from "../../../src/agent/tools/authorization.ts";
 import { configuredPolicy } from "../../../src/agent/tools/configured-policy.ts";
 import type { ToolRuntime } from "../../../src/agent/tools/tool.ts";
 import { parseDeputyConfig, type DeputyConfigInput } from "../../../src/config.ts";
@@ -21,11 +22,14 @@ interface ItemOptions {
   readonly role?: Role;
   readonly attempt?: number;
   readonly tools?: DeputyConfigInput["tools"];
+  /** In place of the configuration's. */
+  readonly policy?: ToolPolicy;
 }
 
 /** One attempt of an item whose child calls one tool and says what came of it. */
-async function runItem({ call, role = "user", attempt = 1, tools = {} }: ItemOptions) {
+async function runItem({ call, role = "user", attempt = 1, tools = {}, policy }: ItemOptions) {
   const config = parseDeputyConfig({ tools });
+  const told: unknown[] = [];
   const requests: ModelRequest[] = [];
   const acted: Pick<ToolRuntime, "attempt" | "idempotencyKey">[] = [];
   const newId = countedIds(`try-${attempt}`);
@@ -56,7 +60,8 @@ async function runItem({ call, role = "user", attempt = 1, tools = {} }: ItemOpt
     newId,
     llmCall: config.llm_call,
     circuits: new CircuitBreakers(config.llm_call.circuit, () => 0),
-    policy: configuredPolicy(config.tools),
+    policy: policy ?? configuredPolicy(config.tools),
+    report: (what, details) => void told.push([what, details]),
     subagentsConfig: config.subagents,
   });
   const item = { batchId: "b1", owner: "alice", threadId: "t1", ordinal: 0, key: "k", prompt: "go", attempt };
@@ -70,7 +75,7 @@ async function runItem({ call, role = "user", attempt = 1, tools = {} }: ItemOpt
   };
   const outcome: BatchItemOutcome = await runner.run(item, setting, new AbortController().signal);
   const shown = (requests[0]?.tools ?? []).map(({ name }) => name);
-  return { outcome, acted, shown };
+  return { outcome, acted, shown, told };
 }
 
 describe("the role of a batch's submitter (R123)", () => {
@@ -87,6 +92,15 @@ describe("the role of a batch's submitter (R123)", () => {
     const { acted, shown } = await runItem({ call: "plain", tools, role: "admin" });
     expect(shown).toContain("plain");
     expect(acted).toHaveLength(1);
+  });
+
+  it("a policy that throws denies, and the operator's log says why", async () => {
+    const policy: ToolPolicy = () => {
+      throw new Error("db down");
+    };
+    const { acted, told } = await runItem({ call: "plain", policy });
+    expect(acted).toEqual([]);
+    expect(told).toContainEqual(["tool policy failed", expect.objectContaining({ why: "Error: db down" })]);
   });
 
   it("everybody's lists bind items too", async () => {

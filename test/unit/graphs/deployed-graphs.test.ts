@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import { deployedGraphs } from "../../../src/agent/deployed-graphs.ts";
 import type { GraphBinding } from "../../../src/agent/graph-catalog.ts";
 import { parseDeputyConfig } from "../../../src/config.ts";
+import { leadFixture } from "../../support/lead-fixture.ts";
 
 const State = Annotation.Root({
   count: Annotation<number>({ reducer: (left, right) => left + right, default: () => 0 }),
@@ -46,4 +47,24 @@ it("calls a factory with the run's config, and respects the graph's own recursio
   const built = await catalog.build("dynamic", config, bindingTo(new MemorySaver()));
   expect(seen).toEqual([config]);
   expect(built.recursionLimit).toBe(7);
+});
+
+it("why a lead's tool policy failed is told to the operator's log", async () => {
+  const { options, config } = leadFixture();
+  const { deputy, models, tools, subagents, services, admission, journal, circuits } = options;
+  const policy = () => {
+    throw new Error("db down");
+  };
+  const told: unknown[] = [];
+  const report = (what: string, details: unknown) => void told.push([what, details]);
+  const catalog = deployedGraphs({ config: deputy, models, tools, subagents, random: () => 0, policy });
+  await catalog.build("lead_agent", config, {
+    saver: new MemorySaver(),
+    services: { ...services, report },
+    admission,
+    journal,
+    circuits,
+    principal: { owner: "alice", role: "user" },
+  });
+  expect(told).toContainEqual(["tool policy failed", expect.objectContaining({ tool: "bash", why: "Error: db down" })]);
 });
