@@ -10,7 +10,7 @@ import { type SubagentEnd, toSubagentEnd } from "../domain/delegation/subagent-s
 import { type CallerUsage, LEAD_CALLER, subagentCaller } from "../domain/run/run-usage.ts";
 import { isStep } from "../agent/subagents/step-capture.ts";
 import type { WorkspaceStaging } from "../agent/tools/workspace.ts";
-import type { CheckpointCommit, CommitHook, WritesCommit } from "../platform/durable-storage/commit-hook.ts";
+import type { CommitHook, WritesCommit } from "../platform/durable-storage/commit-hook.ts";
 import type { DelegationRecord, DelegationStore } from "../platform/durable-storage/delegation-store.ts";
 import type { ToolStartStore } from "../platform/durable-storage/tool-start-store.ts";
 import type { EventOutbox } from "../platform/durable-storage/event-outbox.ts";
@@ -32,8 +32,8 @@ export interface CommitEventsPorts {
   readonly currentRunId: () => string | undefined;
   /** Removes the checkpoints of a child whose result is now the parent's. */
   readonly forgetChild: (checkpointNs: string) => void;
-  /** A step of the run itself committed: its frames may be stored now. */
-  readonly onRootCheckpoint: (checkpointId: string) => void;
+  /** A step of the run or of one of its children committed: the run's frames may be stored now. */
+  readonly onStep: () => void;
   readonly now: () => number;
   /** Is told of a step that no event can be made of: the log then lacks it (R117). */
   readonly report: Report;
@@ -60,8 +60,8 @@ export class CommitEvents implements CommitHook {
     if (drafts.length > 0) this.#ports.outbox.append(drafts, { now: this.#ports.now(), used: { runId, usage } });
   }
 
-  onCheckpoint(commit: CheckpointCommit): void {
-    if (commit.checkpointNs === "") this.#ports.onRootCheckpoint(commit.checkpointId);
+  onCheckpoint(): void {
+    this.#ports.onStep();
   }
 
   #rootMirror(runId: string, messages: readonly BaseMessage[]): Mirror {

@@ -59,8 +59,8 @@ export class RunDriver {
     return live.done;
   }
 
-  /** A step committed: store frames that have waited long enough. Runs inside the saver's transaction. */
-  onRootCheckpoint(): void {
+  /** A step committed, of the run or of a child: store frames that have waited long enough. Runs inside the saver's transaction. */
+  onStep(): void {
     const now = this.#context.now();
     if (now - this.#framesStoredAt < FRAME_FLUSH_AFTER_MS) return;
     this.#framesStoredAt = now;

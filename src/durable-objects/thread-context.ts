@@ -55,7 +55,7 @@ export interface ThreadObjectDeps {
 
 export interface ThreadContextEvents {
   /** A step of the run committed; called inside the saver's transaction. */
-  readonly onRootCheckpoint: () => void;
+  readonly onStep: () => void;
   readonly afterRun: () => void;
   /** A flush failed: the alarm has to try again. */
   readonly onRetryDue: () => void;
@@ -251,8 +251,8 @@ export class ThreadContext {
         this.saver.deleteNamespace(this.threadId, checkpointNs);
         this.toolStarts.deleteUnder(checkpointNs);
       },
-      onRootCheckpoint: () => {
-        this.#events.onRootCheckpoint();
+      onStep: () => {
+        this.#events.onStep();
       },
       now: () => this.now(),
       report: this.deps.report,

@@ -28,8 +28,8 @@ export class ThreadRuntime {
 
   constructor(storage: DurableObjectStorage, deps: ThreadObjectDeps) {
     this.context = new ThreadContext(storage, deps, {
-      onRootCheckpoint: () => {
-        driver.onRootCheckpoint();
+      onStep: () => {
+        driver.onStep();
       },
       afterRun: () => {
         this.#afterRun().catch((fault: unknown) => {

@@ -23,7 +23,7 @@ it("a delegation that is cancelled ends those its child had open in the log, inn
       staging: new StagedWorkspace(new DurableWorkspace({ sql: storage.sql, now })),
       currentRunId: () => "run",
       forgetChild: () => undefined,
-      onRootCheckpoint: () => undefined,
+      onStep: () => undefined,
       now,
       report: () => undefined,
     });
@@ -71,7 +71,7 @@ it("R117: a step that no event can be made of is reported with its place, and th
       staging: new StagedWorkspace(new DurableWorkspace({ sql: storage.sql, now })),
       currentRunId: () => "run",
       forgetChild: () => undefined,
-      onRootCheckpoint: () => undefined,
+      onStep: () => undefined,
       now,
       report: (what, details) => void reported.push({ what, ...details }),
     });

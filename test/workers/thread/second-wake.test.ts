@@ -19,6 +19,8 @@ function probe(starts: Start[], answer: () => Promise<string>): Tool {
 
 const never = (): Promise<string> => new Promise(() => undefined);
 
+const LONGER_THAN_FRAMES_WAIT_MS = 1_200;
+
 const DELEGATION = "@ delegate general-purpose :: look :: <<'CHILD'\n@ call probe {}\n@ say seen\nCHILD\n@ say done";
 
 describe("a run whose object died", () => {
@@ -63,6 +65,28 @@ describe("a run whose object died", () => {
       await third.context.live.get(runId)?.done;
       expect(third.context.runs.find(runId)).toMatchObject({ status: "success", error: null });
       expect(starts.map(({ attempt }) => attempt)).toEqual([1, 2, 1, 2]);
+    });
+  });
+
+  it("P1: had stored what clients were told while its children took turns, though the lead took none", async () => {
+    await withWakes(async (thread) => {
+      const starts: Start[] = [];
+      const slow = plainTool("slow", async () => {
+        await scheduler.wait(LONGER_THAN_FRAMES_WAIT_MS);
+        return succeeded("slept");
+      });
+      const first = await thread.create({ tools: [slow, probe(starts, never)] });
+      const child = "@ call slow {}\n@ call probe {}\n@ say seen";
+      const script = `@ delegate general-purpose :: look :: <<'CHILD'\n${child}\nCHILD\n@ say done`;
+      const { runId } = await startRun(first, script, { stream_mode: ["custom"] });
+      await eventually(
+        () => starts.length,
+        (count) => count === 1,
+      );
+      const { frames } = thread.sleeping().context;
+      expect(customOf({ next: (afterId) => frames.next(runId, afterId) })).toEqual(
+        expect.arrayContaining(["task_started", "task_running"]),
+      );
     });
   });
 
