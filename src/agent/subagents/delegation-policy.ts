@@ -113,7 +113,7 @@ export const POLICY_RULES: readonly PolicyRule[] = [
 ];
 
 export function policyMode(limits: DelegationLimits): PolicyMode {
-  return limits.maxConcurrent > 1 ? "parallel" : "single";
+  return Math.min(limits.maxConcurrent, limits.maxTotal) > 1 ? "parallel" : "single";
 }
 
 /** What one surface states of the policy, a sentence each. */

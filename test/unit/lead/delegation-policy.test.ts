@@ -25,7 +25,8 @@ interface Surfaces {
 }
 
 async function surfacesOf(mode: Mode, options: LeadFixtureOptions = {}): Promise<Surfaces> {
-  const configurable = { ...options.configurable, ...(mode === "single" ? { max_concurrent_subagents: 1 } : {}) };
+  const one = mode === "single" ? { max_concurrent_subagents: 1 } : {};
+  const configurable = { ...one, ...options.configurable };
   const request = await requestOf({ ...options, configurable });
   const system = request.messages[0]?.text ?? "";
   const task = request.tools.find((tool) => tool.name === "task")?.description ?? "";
@@ -37,6 +38,12 @@ async function surfacesOf(mode: Mode, options: LeadFixtureOptions = {}): Promise
 }
 
 const MODES: readonly Mode[] = ["parallel", "single"];
+
+test("a run that may delegate once in all is told of one, however many slots there are", async () => {
+  const configurable = { max_concurrent_subagents: 3, max_total_subagents: 1 };
+  const { texts } = await surfacesOf("single", { configurable });
+  for (const [surface, name, text] of texts) expect([name, violations(text, surface, "single")]).toEqual([name, []]);
+});
 
 describe.each(MODES)("the policy in mode %s", (mode) => {
   test("R12 R13 R14 R15 R16 R17 R18 R19 R20 R21 lead prompt, task description and both roles mean the same", async () => {
