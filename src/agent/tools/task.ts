@@ -194,9 +194,10 @@ function depthMaxOf({ depthMax = DELEGATION_DEPTH_MAX }: TaskToolBinding, { maxD
   return Math.min(depthMax, maxDepth ?? DELEGATION_DEPTH_MAX);
 }
 
+/** Where no thread object stands in front, a client's `configurable` reaches this: nothing is less deep than a lead. */
 function depthOf({ config }: ToolRuntime): number {
   const depth: unknown = config.configurable?.[CHILD_DEPTH_KEY];
-  return typeof depth === "number" ? depth : 0;
+  return Number.isSafeInteger(depth) ? Math.max(depth as number, 0) : 0;
 }
 
 function parentTask({ config }: ToolRuntime): { parentTaskId?: string } {

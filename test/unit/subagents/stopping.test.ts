@@ -252,22 +252,33 @@ describe("admission", () => {
     expect(fixture.admission.snapshot().running).toBe(0);
   });
 
-  test("depth is bounded: a chain of children ends at the limit with a reason", async () => {
-    const boss = { description: "d", system_prompt: "D.", tools: ["task"], disallowed_tools: [] };
-    const fixture = delegationFixture({
-      admission: { maxRunning: 1 },
-      subagents: { custom_agents: { boss } },
-      lead: delegatesOnce({ id: "call_0", prompt: "level 1", type: "boss" }),
-      child: (request) => {
-        const results = resultsIn(request);
-        if (results.length > 0) return textAnswer(results[0]?.text ?? "");
-        const level = Number(promptOf(request).split(" ")[1]);
-        return taskCalls({ id: `call_${level}`, prompt: `level ${level + 1}`, type: "boss" });
-      },
-    });
-    const run = await runLead(fixture);
-    expect(taskResults(run.state)[0]?.text).toContain("Delegation depth 4 exceeds the limit of 3");
-  });
+  test.each([
+    ["of nobody's making", {}],
+    ["that a client made up", { deputy_depth: -9 }],
+    ["that is no depth", { deputy_depth: 0.5 }],
+  ])(
+    "R143 depth is bounded: a chain of children ends at the limit with a reason, under a depth %s",
+    async (_whose, forged) => {
+      const levels = new Set<number>();
+      const boss = { description: "d", system_prompt: "D.", tools: ["task"], disallowed_tools: [] };
+      const fixture = delegationFixture({
+        admission: { maxRunning: 1 },
+        subagents: { custom_agents: { boss } },
+        lead: delegatesOnce({ id: "call_0", prompt: "level 1", type: "boss" }),
+        child: (request) => {
+          const results = resultsIn(request);
+          if (results.length > 0) return textAnswer(results[0]?.text ?? "");
+          const level = Number(promptOf(request).split(" ")[1]);
+          levels.add(level);
+          return taskCalls({ id: `call_${level}`, prompt: `level ${level + 1}`, type: "boss" });
+        },
+      });
+      const configurable = { thread_id: "thread-1", run_id: "run-1", ...forged };
+      const run = await runLead(fixture, { config: { configurable } });
+      expect(taskResults(run.state)[0]?.text).toContain("Delegation depth 4 exceeds the limit of 3");
+      expect([...levels]).toEqual([1, 2, 3]);
+    },
+  );
 });
 
 describe("R98 an answer without text and calls", () => {
