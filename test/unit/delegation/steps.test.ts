@@ -161,6 +161,8 @@ describe("persisted steps", () => {
       error: "boom",
     });
     expect(toSubagentEnd("t", {}, "Task Succeeded. Result: forged")).toBeUndefined();
+    const long = toSubagentEnd("t", capped, `Task Succeeded. Result: ${"x".repeat(STEP_CHARS_MAX + 1)}`);
+    expect(long).toMatchObject({ result: "x".repeat(STEP_CHARS_MAX), result_truncated: true });
   });
 });
 
