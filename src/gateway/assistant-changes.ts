@@ -91,8 +91,9 @@ function validateFields(deps: Deps, fields: AssistantFields): Result<null, ApiRe
   const { graphId, config, context } = fields;
   const graphs = deps.graphs.graphs().map((graph) => graph.graph_id);
   if (!graphs.includes(graphId)) {
-    const message = `body.graph_id: there is no graph '${graphId}'; there are: ${graphs.join(", ")}`;
-    return refuse("invalid_request", message, { issues: [{ path: "body.graph_id", message }] });
+    const path = "body.graph_id";
+    const message = `there is no graph '${graphId}'; there are: ${graphs.join(", ")}`;
+    return refuse("invalid_request", `${path}: ${message}`, { issues: [{ path, message }] });
   }
   if (graphId !== LEAD_GRAPH_ID) return ok(null);
   const options = checkLeadOptions(deps.graphs, { config, context });
