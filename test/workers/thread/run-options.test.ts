@@ -184,24 +184,27 @@ describe("R46 R47 what stood before a run", () => {
 describe("a run that crashed and is given up", () => {
   it("leaves no ledger entry under way and no call without a result", async () => {
     await withWakes(async (thread) => {
+      let starts = 0;
       const hang: Tool = {
         name: "hang",
         description: "Never ends.",
         parameters: z.object({}),
         recovery: "safe",
-        execute: () => new Promise(() => {}),
+        execute: () => {
+          starts += 1;
+          return new Promise(() => {});
+        },
       };
-      const first = await thread.create({ tools: [hang] });
-      const run = await startRun(first, "@ delegate general-purpose :: slow :: @ call hang {}");
-      await eventually(
-        async () => (await stateOf(first)).delegations ?? [],
-        (entries) => entries.some((entry) => entry.status === "in_progress"),
-      );
-      const second = thread.sleeping({ tools: [hang] });
-      const row = second.context.runs.find(run.runId)!;
-      const headCheckpointId = second.context.headCheckpointId();
-      second.context.runs.save({ ...row, recovery: { ...row.recovery, headCheckpointId, attempts: 1_000 } });
-      await second.wake();
+      const options = { tools: [hang], config: { runtime: { recovery_attempts: 1 } } };
+      const run = await startRun(await thread.create(options), "@ delegate general-purpose :: slow :: @ call hang {}");
+      for (const wanted of [1, 2]) {
+        await eventually(
+          () => starts,
+          (count) => count === wanted,
+        );
+        await thread.wake(options);
+      }
+      const second = thread.sleeping(options);
       expect(second.context.runs.find(run.runId)).toMatchObject({ status: "error", error: { error: "RecoveryError" } });
       const { delegations = [], messages } = await stateOf(second);
       expect(delegations.map(({ status, run_id }) => [status, run_id])).toEqual([["cancelled", run.runId]]);
