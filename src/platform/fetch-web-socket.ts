@@ -41,13 +41,21 @@ interface Upgrade {
   readonly signal: AbortSignal;
 }
 
+/** The signal is the opening's alone: workerd would drop the open connection at it, before the agent is told to stop. */
 async function upgrade(send: typeof fetch, { url, headers, signal }: Upgrade): Promise<Response> {
+  signal.throwIfAborted();
+  const opening = new AbortController();
+  const onAbort = (): void => opening.abort(signal.reason);
+  signal.addEventListener("abort", onAbort, { once: true });
   try {
     // `fetch` knows no `ws:`; the upgrade is what makes it one. A redirect would carry the headers elsewhere.
     const address = url.replace(/^ws/, "http");
-    return await send(address, { headers: { ...headers, Upgrade: "websocket" }, redirect: "manual", signal });
+    const init = { headers: { ...headers, Upgrade: "websocket" }, redirect: "manual", signal: opening.signal } as const;
+    return await send(address, init);
   } catch (error) {
     signal.throwIfAborted();
     throw new ConnectionFault("the agent cannot be reached", { cause: error });
+  } finally {
+    signal.removeEventListener("abort", onAbort);
   }
 }

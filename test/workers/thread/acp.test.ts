@@ -101,6 +101,27 @@ it("R158 P1 a redirect is not followed: the headers are meant for one address", 
   });
 });
 
+it("R158 an agent that runs out of time is told to stop, and has a while to do so before its connection is closed", async () => {
+  await withWakes(async (thread) => {
+    const gate = crypto.randomUUID();
+    const from = (await agentLog()).length;
+    const { subagents } = planned([{ says: "begun" }, { holds: gate }]);
+    const remote = { ...subagents!.custom_agents!["remote"]!, timeout_seconds: 1 };
+    const runtime = await thread.create({ config: { subagents: { custom_agents: { remote } } } });
+    const { runId } = await startRun(runtime, SCRIPT);
+    await fetch(`${inject("acpAgent")}/reached?gate=${gate}`);
+    await runtime.context.live.get(runId)!.done;
+    expect(await answerOf(runtime)).toContain("timed out");
+    const seen = await eventually(
+      async () => (await agentLog()).slice(from),
+      (log) => log.some(({ event }) => event === "close"),
+    );
+    expect(seen.map(({ event }) => event).slice(-2)).toEqual(["cancel", "close"]);
+    expect(seen.at(-1)).toMatchObject({ details: { code: 1000 } });
+    await fetch(`${inject("acpAgent")}/open?gate=${gate}`);
+  });
+});
+
 it("R158 P1 after a crash the agent is not asked again: the delegation is failed and says why", async () => {
   await withWakes(async (thread) => {
     const gate = crypto.randomUUID();
