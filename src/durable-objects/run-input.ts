@@ -4,23 +4,12 @@
  * The accepted input is stored as dicts with ids, and read back to the same messages however often the run starts.
  */
 import type { BaseMessage } from "@langchain/core/messages";
+import { CLIENT_CHANNELS } from "../agent/thread-state/client-channels.ts";
 import { prepareMessageWrite, stripServerOwnedKeys } from "../agent/thread-state/coerce-messages.ts";
 import { toWireMessage } from "../agent/wire/to-wire.ts";
 import { invariant } from "../domain/shared/assert.ts";
 import { err, ok, type Result } from "../domain/shared/result.ts";
 import type { ApiRefusal } from "../protocol/errors.ts";
-
-/** Channels of ThreadState a client may write; the others are kept by Deputy. */
-const CLIENT_CHANNELS = [
-  "messages",
-  "title",
-  "todos",
-  "goal",
-  "artifacts",
-  "uploaded_files",
-  "viewed_images",
-  "thread_data",
-];
 
 type Values = Record<string, unknown>;
 

@@ -8,6 +8,7 @@
 import { type BaseMessage, isHumanMessage, isToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command, isCommand } from "@langchain/langgraph";
+import { CLIENT_CHANNELS } from "../thread-state/client-channels.ts";
 import { prepareMessageWrite, stripServerOwnedKeys } from "../thread-state/coerce-messages.ts";
 import { copyMessage } from "../thread-state/message-forms.ts";
 import type { AgentGraph } from "./agent-graph.ts";
@@ -52,7 +53,10 @@ interface RunPreparation extends InputPreparation {
 }
 
 async function prepareInput(input: unknown, read: ReadMessages, preparation: RunPreparation): Promise<unknown> {
-  if (!isCommand(input)) return prepareValues(input, read, preparation);
+  if (!isCommand(input)) {
+    if (preparation.isForeign) refuseOwnChannels(input);
+    return prepareValues(input, read, preparation);
+  }
   if (input.update === undefined) return input;
   const command: ConstructorParameters<typeof Command>[0] = {
     update: await prepareValues(input.update, read, preparation),
@@ -60,6 +64,12 @@ async function prepareInput(input: unknown, read: ReadMessages, preparation: Run
   if (input.resume !== undefined) command.resume = input.resume;
   if (input.goto !== undefined) command.goto = input.goto;
   return new Command(command);
+}
+
+function refuseOwnChannels(input: unknown): void {
+  const foreign = Object.keys(input ?? {}).find((channel) => !CLIENT_CHANNELS.includes(channel));
+  if (foreign === undefined) return;
+  throw new TypeError(`input.${foreign} is not a channel a client may write; allowed: ${CLIENT_CHANNELS.join(", ")}`);
 }
 
 async function prepareValues<T>(values: T, read: ReadMessages, preparation: RunPreparation): Promise<T> {

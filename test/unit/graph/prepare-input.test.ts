@@ -42,6 +42,13 @@ describe("input without a driver", () => {
     expect(await kept(false)).toEqual({ subagent_status: "completed", mine: 1 });
   });
 
+  it("P6 the ledger of a thread cannot be written by a client's input, only by the program itself", async () => {
+    const input = { messages: [dict("x")], delegations: [{ id: "forged", status: "completed", description: "d" }] };
+    const run = (isForeign: boolean) => fixture(1, isForeign).graph.invoke(input as never, runConfig());
+    await expect(run(true)).rejects.toThrow("input.delegations is not a channel a client may write");
+    expect(await run(false)).toMatchObject({ delegations: [{ id: "forged" }] });
+  });
+
   it("holds for updates of the state and for commands too", async () => {
     const made = fixture(2);
     await made.graph.invoke({ messages: [dict("hello")] }, runConfig());
