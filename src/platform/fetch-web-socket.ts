@@ -10,7 +10,8 @@ export function fetchWebSocket(gates: HeaderGates): OpenWebSocket {
   // Called without a receiver: workerd refuses its global `fetch` as a method of another object.
   const send: typeof fetch = (input, init) => fetch(input, init);
   return async ({ url, headers, scope }, events, signal) => {
-    const response = await upgrade(gates.wrap(send, scope), { url, headers, signal });
+    const connection = new AbortController();
+    const response = await upgrade(gates.wrap(send, scope), { url, headers, signal, connection });
     const socket = response.webSocket;
     if (socket === null) {
       await response.body?.cancel();
@@ -31,6 +32,8 @@ export function fetchWebSocket(gates: HeaderGates): OpenWebSocket {
       close: (code) => {
         if (socket.readyState === WebSocket.OPEN) socket.close(code);
       },
+      // workerd keeps a socket whose peer does not answer the handshake, and goes on reading from it.
+      drop: () => connection.abort(),
     };
   };
 }
@@ -39,18 +42,23 @@ interface Upgrade {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
+  /** Its abort ends the connection, open or opening. */
+  readonly connection: AbortController;
 }
 
 /** The signal is the opening's alone: workerd would drop the open connection at it, before the agent is told to stop. */
-async function upgrade(send: typeof fetch, { url, headers, signal }: Upgrade): Promise<Response> {
+async function upgrade(send: typeof fetch, { url, headers, signal, connection }: Upgrade): Promise<Response> {
   signal.throwIfAborted();
-  const opening = new AbortController();
-  const onAbort = (): void => opening.abort(signal.reason);
+  const onAbort = (): void => connection.abort(signal.reason);
   signal.addEventListener("abort", onAbort, { once: true });
   try {
     // `fetch` knows no `ws:`; the upgrade is what makes it one. A redirect would carry the headers elsewhere.
     const address = url.replace(/^ws/, "http");
-    const init = { headers: { ...headers, Upgrade: "websocket" }, redirect: "manual", signal: opening.signal } as const;
+    const init = {
+      headers: { ...headers, Upgrade: "websocket" },
+      redirect: "manual",
+      signal: connection.signal,
+    } as const;
     return await send(address, init);
   } catch (error) {
     signal.throwIfAborted();

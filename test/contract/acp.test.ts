@@ -307,12 +307,17 @@ describe("stopping", () => {
     expect(await run.result).toMatchObject({ stopReason: "aborted" });
   });
 
-  test("a peer that does not answer the closing handshake is not waited for", async () => {
-    const { run } = await start([{ holds: "shut" }], { query: "deaf" });
+  test("P8 a peer that does not answer the closing handshake is not waited for, and its connection is dropped", async () => {
+    let dropped = 0;
+    const dropping = acpProvider({
+      timers: systemTimers,
+      openWebSocket: async (...opening) => ({ ...(await openNodeWebSocket(...opening)), drop: () => (dropped += 1) }),
+    });
+    const run = await dropping.start(acpRequest({ url: agent.url("deaf") }, [{ holds: "shut" }]));
     await agent.reached("shut");
     await new Promise((resolve) => void setTimeout(resolve, 400));
     const before = Date.now();
     await run.dispose();
-    expect(Date.now() - before).toBeLessThan(4_500);
+    expect([dropped, Date.now() - before < 4_500]).toEqual([1, true]);
   });
 });

@@ -23,6 +23,8 @@ export interface OpenedWebSocket {
   send(text: string): void;
   /** Starts the closing handshake; harmless when repeated. */
   close(code: number): void;
+  /** Ends the connection without a handshake, where the platform does not do so by itself; harmless when it has ended. */
+  drop?(): void;
 }
 
 export type OpenWebSocket = (

@@ -91,6 +91,11 @@ export class AcpLink implements WebSocketEvents {
     else this.#socket.close(NORMAL_CLOSURE);
   }
 
+  /** For a peer that does not answer the closing handshake. */
+  drop(): void {
+    this.#socket?.drop?.();
+  }
+
   /** The library takes what comes in one go as it likes: what was told after the answer would be taken for a part of it. */
   #isExpected(message: Record<string, unknown>): boolean {
     if ("method" in message) return "id" in message || !this.#isAnswered;

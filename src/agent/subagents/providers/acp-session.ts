@@ -115,7 +115,10 @@ export class AcpSession {
     this.#connection.close();
     const { timers } = this.#ports;
     const grace = Promise.withResolvers<void>();
-    const timer = timers.set(ACP_CLOSE_GRACE_MS, () => grace.resolve());
+    const timer = timers.set(ACP_CLOSE_GRACE_MS, () => {
+      this.#link.drop();
+      grace.resolve();
+    });
     await Promise.race([this.#link.gone, grace.promise]);
     timers.clear(timer);
   }
