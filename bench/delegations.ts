@@ -15,14 +15,16 @@ import { workerdCpuMs, workerdResidentBytes } from "./process-tree.ts";
 const ISOLATE_MIB_MAX = 128;
 const MEBIBYTE = 1_024 * 1_024;
 
-/** Parents of one nested child each: a run delegates at most 50 times, so 64 children need two levels. */
-const PAIRS = 32;
-/** Results of 40,000 characters, the most `read_file` gives: together 1 MB. */
-const READS = 26;
+/** A run delegates at most 50 times, so 64 children are two runs': of two threads, whose objects share an isolate. */
+const THREADS = 2;
+const CHILDREN = 32;
+/** Results of 40,000 characters, the most `read_file` gives: together 1 MB, in two turns. */
+const READS_A_TURN = 13;
+const READING_TURNS = 2;
 const FILE = `${"x".repeat(99)}\n`.repeat(399);
-/** The leaves speak so slowly that all 64 children are there together for a while. */
-const LEAF_WORDS = 40;
-const LEAF_WORD_MS = 800;
+/** The children speak so slowly that all 64 are there together for a while. */
+const WORDS = 40;
+const WORD_MS = 800;
 const SAMPLE_MS = 250;
 const MEMORY_DEADLINE_MS = 170_000;
 
@@ -71,21 +73,11 @@ async function memoryOfMany(): Promise<BenchRow[]> {
 }
 
 function overrides(): string {
-  const pair = {
-    description: "Reads, then has a leaf read.",
-    system_prompt: "You read.",
-    tools: ["read_file", "task"],
-    disallowed_tools: [],
-  };
-  return JSON.stringify({
-    subagents: { custom_agents: { pair } },
-    subagent_runtime: { max_running: 2 * PAIRS },
-    runtime: { model_idle_seconds: 600 },
-  });
+  return JSON.stringify({ subagent_runtime: { max_running: CHILDREN }, runtime: { model_idle_seconds: 600 } });
 }
 
-/** Requests until every leaf is answering: the lead's, two of each pair before its leaf's, two of each leaf. */
-const REQUESTS_WHEN_ALL_LIVE = 1 + 4 * PAIRS;
+/** Requests until every child is giving its answer: one of each lead, one for each turn of a child. */
+const REQUESTS_WHEN_ALL_LIVE = THREADS * (1 + (READING_TURNS + 1) * CHILDREN);
 
 interface Watched {
   readonly inspectorPort: number;
@@ -95,19 +87,12 @@ interface Watched {
 
 async function heapOfMany(server: DevServer, { inspectorPort, requests }: Watched): Promise<BenchRow[]> {
   const inspector = await HeapInspector.open(inspectorPort, () => fetch(`${server.url}/ok`));
-  const { thread_id } = await send<{ thread_id: string }>(server, "POST", "/threads", {});
-  await send(server, "PUT", `/threads/${thread_id}/files/big.txt`, FILE);
   const idle = await inspector.liveBytes();
-  const { run_id } = await send<{ run_id: string }>(
-    server,
-    "POST",
-    `/threads/${thread_id}/runs`,
-    runBody(pairsPrompt()),
-  );
+  const runs = await Promise.all(Array.from({ length: THREADS }, () => startReaders(server)));
   const seen = { used: 0, live: 0, resident: 0, together: 0 };
   const deadline = performance.now() + MEMORY_DEADLINE_MS;
   for (let status = "pending"; status === "pending" || status === "running";) {
-    if (performance.now() > deadline) throw new Error(`the children were not done: run ${run_id} is ${status}`);
+    if (performance.now() > deadline) throw new Error(`the children were not done: ${runs.join()}`);
     const isTogether = requests() === REQUESTS_WHEN_ALL_LIVE;
     seen.used = Math.max(seen.used, await inspector.usedBytes());
     const live = await inspector.liveBytes();
@@ -115,8 +100,11 @@ async function heapOfMany(server: DevServer, { inspectorPort, requests }: Watche
     if (isTogether && requests() === REQUESTS_WHEN_ALL_LIVE) seen.together = Math.max(seen.together, live);
     seen.resident = Math.max(seen.resident, workerdResidentBytes());
     await new Promise((next) => setTimeout(next, SAMPLE_MS));
-    ({ status } = await send<{ status: string }>(server, "GET", `/threads/${thread_id}/runs/${run_id}`));
-    if (status === "error") throw new Error("the run failed");
+    const statuses = await Promise.all(
+      runs.map(async (run) => (await send<{ status: string }>(server, "GET", run)).status),
+    );
+    if (statuses.includes("error")) throw new Error("a run failed");
+    status = statuses.every((each) => each === "success") ? "success" : "running";
   }
   inspector.close();
   if (seen.together === 0) throw new Error("the children were never all there at once");
@@ -127,7 +115,7 @@ function memoryRows(
   idle: number,
   seen: { used: number; live: number; resident: number; together: number },
 ): BenchRow[] {
-  const name = `${2 * PAIRS} parallel children with 1 MB of history each`;
+  const name = `${THREADS * CHILDREN} parallel children with 1 MB of history each`;
   const toMiB = (bytes: number) => rounded(bytes / MEBIBYTE);
   return [
     { name: "isolate before them: live heap", value: toMiB(idle), unit: "MiB" },
@@ -138,13 +126,22 @@ function memoryRows(
   ];
 }
 
-function pairsPrompt(): string {
-  const reads = Array.from({ length: READS }, () => '@ & call read_file {"path": "big.txt"}').join("\n");
-  const words = Array.from({ length: LEAF_WORDS }, (_, place) => `w${place}`).join(" ");
-  const leaf = `Leaf.\n${reads}\n@ delay ${LEAF_WORD_MS}\n@ say ${words}`;
-  const pair = `Pair.\n${reads}\n@ delegate general-purpose :: Leaf :: <<'LEAF'\n${leaf}\nLEAF\n@ say done`;
-  const pairs = Array.from({ length: PAIRS }, (_, at) => `@ & delegate pair :: Pair ${at} :: <<'PAIR'\n${pair}\nPAIR`);
-  return `Go.\n${pairs.join("\n")}\n@ say all done`;
+/** Gives the path of a run whose children read and then answer slowly. */
+async function startReaders(server: DevServer): Promise<string> {
+  const { thread_id } = await send<{ thread_id: string }>(server, "POST", "/threads", {});
+  await send(server, "PUT", `/threads/${thread_id}/files/big.txt`, FILE);
+  const reads = Array.from({ length: READS_A_TURN }, () => '@ & call read_file {"path": "big.txt"}').join("\n");
+  // A setting between them: lines that start with `&` and follow each other are one turn.
+  const turns = Array.from({ length: READING_TURNS }, () => reads).join("\n@ delay 0\n");
+  const words = Array.from({ length: WORDS }, (_, place) => `w${place}`).join(" ");
+  const child = `Read.\n${turns}\n@ delay ${WORD_MS}\n@ say ${words}`;
+  const starts = Array.from(
+    { length: CHILDREN },
+    (_, at) => `@ & delegate general-purpose :: Read ${at} :: <<'CHILD'\n${child}\nCHILD`,
+  );
+  const prompt = `Go.\n${starts.join("\n")}\n@ say all done`;
+  const { run_id } = await send<{ run_id: string }>(server, "POST", `/threads/${thread_id}/runs`, runBody(prompt));
+  return `/threads/${thread_id}/runs/${run_id}`;
 }
 
 function runBody(prompt: string) {
