@@ -17,6 +17,7 @@ import type { ChatModel, ModelCatalog } from "../models/model.ts";
 import { fromLangChainModel, isLangChainModel } from "../models/langchain-model.ts";
 import { memoryJournal } from "../subagents/delegation-journal.ts";
 import { SubagentExecutor } from "../subagents/executor.ts";
+import { unusableBuiltIns } from "../subagents/built-ins.ts";
 import { SubagentRegistry } from "../subagents/registry.ts";
 import { systemTimers } from "../subagents/timers.ts";
 import { ToolAuthorization } from "../tools/authorization.ts";
@@ -126,7 +127,9 @@ interface DelegationParts {
 function delegationTools(parts: DelegationParts, { allowedSubagents = null }: DeputyAgentOptions): readonly Tool[] {
   const { binding, services, model, own } = parts;
   const { admission, subagents: service, deputy } = binding;
-  const registry = new SubagentRegistry(deputy.subagents, usable(deputy, own, allowedSubagents));
+  checkKnown(deputy, allowedSubagents);
+  const unusable = unusableBuiltIns((name) => own.some((tool) => tool.name === name));
+  const registry = new SubagentRegistry(deputy.subagents, allowedSubagents, [], unusable);
   if (registry.names().length === 0) return [];
   const task = createTaskTool({
     executor: new SubagentExecutor({ service, admission, journal: memoryJournal(), timers: systemTimers }),
@@ -143,19 +146,12 @@ function delegationTools(parts: DelegationParts, { allowedSubagents = null }: De
   return [task, ...batches].map((tool) => binding.guard(tool));
 }
 
-/** The specialist of the shell is nobody's where there is no shell. */
-function usable({ subagents }: DeputyConfig, own: readonly Tool[], allowed: readonly string[] | null) {
+function checkKnown({ subagents }: DeputyConfig, allowed: readonly string[] | null): void {
   const all = new SubagentRegistry(subagents).names();
   const unknown = allowed?.find((name) => !all.includes(name));
-  if (unknown !== undefined) {
-    throw new TypeError(`allowedSubagents: there is no subagent '${unknown}'; there are: ${all.join(", ")}`);
-  }
-  const hasShell = own.some(({ name }) => name === BASH_SUBAGENT);
-  return hasShell ? allowed : (allowed ?? all).filter((name) => name !== BASH_SUBAGENT);
+  if (unknown === undefined) return;
+  throw new TypeError(`allowedSubagents: there is no subagent '${unknown}'; there are: ${all.join(", ")}`);
 }
-
-/** A built-in, named after the tool it cannot do without. */
-const BASH_SUBAGENT = "bash";
 
 /** `inherit` is the agent's own model, which no catalogue may know. */
 function inheriting(models: ModelCatalog, own: ChatModel): ModelCatalog {

@@ -104,3 +104,11 @@ const BASH: SubagentDefinition = Object.freeze({
 });
 
 export const BUILT_IN_SUBAGENTS: readonly SubagentDefinition[] = [GENERAL_PURPOSE, BASH];
+
+/** Named after the tool it cannot do without. */
+const SHELL_SPECIALIST = "bash";
+
+/** The specialist of the shell is nobody's where there is no shell, or none that may be used. */
+export function unusableBuiltIns(hasTool: (name: string) => boolean): readonly string[] {
+  return hasTool(SHELL_SPECIALIST) ? [] : [SHELL_SPECIALIST];
+}

@@ -16,15 +16,20 @@ export class SubagentRegistry {
   readonly #definitions: ReadonlyMap<string, SubagentDefinition>;
   readonly #allowed: readonly string[] | null;
 
-  /** `allowed` and `managed` as the run was accepted with them: the caller's policy and the enabled managed subagents. */
+  /**
+   * `allowed` and `managed` as the run was accepted with them: the caller's policy and the enabled managed subagents.
+   * `unusable` are names that nothing here can run as they are meant (`unusableBuiltIns`).
+   */
   constructor(
     config: SubagentsConfig,
     allowed: readonly string[] | null = null,
     managed: readonly ManagedSubagent[] = [],
+    unusable: readonly string[] = [],
   ) {
     const operators = [...BUILT_IN_SUBAGENTS, ...customDefinitions(config)];
     const resolved = [...operators, ...unshadowed(managed, operators)].map((each) => override(each, config));
-    const permitted = resolved.filter((each) => allowed === null || allowed.includes(each.name));
+    const usable = resolved.filter((each) => !unusable.includes(each.name));
+    const permitted = usable.filter((each) => allowed === null || allowed.includes(each.name));
     this.#allowed = allowed;
     this.#definitions = new Map(permitted.map((each) => [each.name, each]));
   }

@@ -189,6 +189,22 @@ describe("a denied tool (R123)", () => {
     expect(descriptor.parts.systemPrompt).not.toContain("subagents where that pays");
   });
 
+  it("`bash` denied: nobody is offered the specialist of the shell, who could do nothing", async () => {
+    const request = { subagent_type: "bash", description: "d", prompt: "p" };
+    const call = new AIMessage({
+      content: "",
+      tool_calls: [{ id: "call_1", name: "task", args: request, type: "tool_call" }],
+    });
+    const lead = leadUnder(denying("bash"), callsOnce(call));
+    expect(lead.descriptor.subagents).toEqual(["general-purpose"]);
+    expect(lead.descriptor.parts.systemPrompt).not.toContain("bash");
+    expect(lead.descriptor.parts.tools.find(({ name }) => name === "task")?.description).not.toContain("bash");
+    const [result] = toolResults(await lead.run());
+    expect(result!.text).toContain("Unknown subagent type 'bash'. Available: general-purpose");
+    const allowed = leadUnder(denying("secret"), new ReplyModel(() => textAnswer("x")));
+    expect(allowed.descriptor.subagents).toEqual(["general-purpose", "bash"]);
+  });
+
   it.each(["batch_task", "batch_status"])("`%s` denied is named nowhere in the prompt", (name) => {
     const never = async (): Promise<never> => {
       throw new Error("no batch is submitted here");
