@@ -64,7 +64,6 @@ function assemble(config: RunnableConfig, options: LeadAgentOptions): LeadAgent 
     ...(delegates ? { delegation: { limits: run.limits, subagents: registry.operatorList() } } : {}),
     hasBatches: tools.some((tool) => tool.name === "batch_task"),
     hasBatchStatus: tools.some((tool) => tool.name === "batch_status"),
-    hasBash: tools.some((tool) => tool.name === "bash"),
   });
   const { maxTurns } = run;
   const thinking = run.thinkingEnabled && model.thinking === true;

@@ -15,8 +15,6 @@ export interface LeadPromptParts {
   readonly hasBatches: boolean;
   /** Whether it can also look after them: a tool that the lead does not have is not named. */
   readonly hasBatchStatus?: boolean;
-  /** Whether the lead has the `bash` tool: without it no example speaks of commands. */
-  readonly hasBash: boolean;
 }
 
 interface LeadDelegationParts {
@@ -40,10 +38,10 @@ const GUIDELINES = `
 </guidelines>`;
 
 export function renderLeadPrompt(parts: LeadPromptParts): string {
-  const { delegation, instructions, hasBatches, hasBatchStatus = false, hasBash } = parts;
+  const { delegation, instructions, hasBatches, hasBatchStatus = false } = parts;
   const sections = [
     `${ROLE}${delegation === undefined ? "." : MAY_DELEGATE}${GUIDELINES}`,
-    ...(delegation === undefined ? [] : [renderThinking(delegation), renderDelegation(delegation, hasBash)]),
+    ...(delegation === undefined ? [] : [renderThinking(delegation), renderDelegation(delegation)]),
     hasBatches ? renderBatches(hasBatchStatus) : "",
     ...(delegation === undefined ? [] : [renderReminder(delegation)]),
     instructions.trim(),
@@ -51,9 +49,9 @@ export function renderLeadPrompt(parts: LeadPromptParts): string {
   return sections.filter((section) => section !== "").join("\n\n");
 }
 
-function renderDelegation({ limits, subagents }: LeadDelegationParts, hasBash: boolean): string {
+function renderDelegation({ limits, subagents }: LeadDelegationParts): string {
   const mode = policyMode(limits);
-  const hasExample = hasBash && subagents.some((each) => each.name === "bash");
+  const hasExample = subagents.some((each) => each.name === "bash");
   const lists = subagents.map((each) => `- ${each.name}: ${firstLine(describeFor(each, mode))}`);
   return [
     "<subagent_system>",

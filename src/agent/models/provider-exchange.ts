@@ -5,6 +5,7 @@
  * Invariant: whatever ends the exchange, the provider's body is cancelled and no timer is left.
  */
 import type { RunnableConfig } from "@langchain/core/runnables";
+import { threadIdOf } from "../graph/thread-id.ts";
 import type { HeaderGates } from "./header-gate.ts";
 import { IdleTimer } from "./idle-timer.ts";
 import { ModelFailure } from "./model.ts";
@@ -34,7 +35,8 @@ export async function exchangeBehindGate<T>(
   config: RunnableConfig,
   { generate, ...stream }: Pick<ExchangeOptions, "normaliser" | "wire"> & Generation<T>,
 ): Promise<T> {
-  const leave = await gates.enter(gateScope(config), config.signal);
+  // The object a request is made from is its thread's. Requests without one (batch items) share a scope.
+  const leave = await gates.enter(threadIdOf(config) ?? "", config.signal);
   const exchange = new ProviderExchange({ ...stream, fetch, idleMs: modelIdleMs, now, onHeaders: leave });
   try {
     return await generate(exchange);
@@ -48,12 +50,6 @@ export async function exchangeBehindGate<T>(
 
 interface Generation<T> {
   readonly generate: (exchange: ProviderExchange) => Promise<T>;
-}
-
-/** The object a request is made from: its thread. Requests without one (batch items) share a scope. */
-function gateScope(config: RunnableConfig): string {
-  const threadId: unknown = config.configurable?.thread_id;
-  return typeof threadId === "string" ? threadId : "";
 }
 
 export interface ExchangeOptions {

@@ -6,7 +6,7 @@ import { SubagentRegistry } from "../../../src/agent/subagents/registry.ts";
 function prompt(maxConcurrent: number, subagents: Parameters<typeof parseDeputyConfig>[0] = {}): string {
   const registry = new SubagentRegistry(parseDeputyConfig(subagents).subagents);
   const delegation = { limits: { maxConcurrent, maxTotal: 6 }, subagents: registry.list() };
-  return renderLeadPrompt({ instructions: "Be brief.", delegation, hasBatches: false, hasBash: true });
+  return renderLeadPrompt({ instructions: "Be brief.", delegation, hasBatches: false });
 }
 
 describe("the lead prompt", () => {
@@ -35,6 +35,6 @@ describe("the lead prompt", () => {
   });
 
   test("without delegation there is no subagent block", () => {
-    expect(renderLeadPrompt({ instructions: "", hasBatches: true, hasBash: true })).not.toContain("subagent_system");
+    expect(renderLeadPrompt({ instructions: "", hasBatches: true })).not.toContain("subagent_system");
   });
 });
