@@ -51,7 +51,7 @@ async function finish(plan: readonly AgentStep[], endpoint: Partial<AcpEndpoint>
   return { ...result, text: textOf(result), told };
 }
 
-const eventsSince = async (from: number) => (await agent.log()).slice(from).map(({ event }) => event);
+const eventsSince = async (from: number) => (await agent.logSince(from)).map(({ event }) => event);
 const failure = (work: Promise<unknown>) =>
   work.then(
     () => "it started",
@@ -62,7 +62,7 @@ describe("starting", () => {
   test("connects with the headers, advertises no capability, and asks for a session in the directory, without MCP servers", async () => {
     const from = (await agent.log()).length;
     await finish([{ says: "42" }], { headers: { authorization: "Bearer of-the-agent" }, cwd: "/srv/work" });
-    const [connect, initialize, session] = (await agent.log()).slice(from).map(({ details }) => details);
+    const [connect, initialize, session] = (await agent.logSince(from)).map(({ details }) => details);
     expect(connect).toMatchObject({ authorization: "Bearer of-the-agent" });
     expect(initialize).toMatchObject({
       protocolVersion: 1,

@@ -34,9 +34,13 @@ export class AcpAgentProcess {
   }
 
   async log(event?: string): Promise<readonly AgentLogEntry[]> {
-    const response = await fetch(`${this.origin}/log`);
-    const entries = JSON.parse(await response.text()) as AgentLogEntry[];
-    return entries.filter((entry) => event === undefined || entry.event === event);
+    return (await this.logSince(0)).filter((entry) => event === undefined || entry.event === event);
+  }
+
+  /** Of connections made since the log had `from` entries. */
+  async logSince(from: number): Promise<readonly AgentLogEntry[]> {
+    const response = await fetch(`${this.origin}/log?from=${from}`);
+    return JSON.parse(await response.text()) as AgentLogEntry[];
   }
 
   /** Resolves when a plan is at that gate. */

@@ -1,7 +1,7 @@
 /**
  * An agent of another process, built on the agent's side of the protocol's library: `node test/support/acp-agent.ts` serves
  * WebSockets on loopback and prints its port, `--stdio` speaks over its standard streams. A prompt is a plan, as JSON, unless the address has one; the
- * query of the connection's URL says how the handshake goes. `GET /log` tells what came in, `GET /reached` and
+ * query of the connection's URL says how the handshake goes. `GET /log?from=` tells what came in, `GET /reached` and
  * `POST /open` are the two sides of a gate.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -39,7 +39,8 @@ interface Connection {
   readonly socket?: WebSocket;
 }
 
-const log: { event: string; details?: unknown }[] = [];
+/** `connection` is absent for the standard streams, whose log nobody reads. */
+const log: { event: string; connection?: number; details?: unknown }[] = [];
 const gates = new Map<string, { reached: PromiseWithResolvers<void>; opened: PromiseWithResolvers<void> }>();
 let lastId = 0;
 
@@ -49,8 +50,11 @@ function gateOf(id: string) {
   return gate;
 }
 
-function note(event: string, details?: unknown): void {
-  log.push({ event, ...(details === undefined ? {} : { details }) });
+/** What came in since `from`, over connections made since: an older one may still be closing. */
+function logSince(from: number) {
+  const entries = log.slice(from);
+  const opened = new Set(entries.filter(({ event }) => event === "connect").map(({ connection }) => connection));
+  return entries.filter(({ connection }) => opened.has(connection));
 }
 
 function serve(stream: Stream, connection: Connection): void {
@@ -201,9 +205,11 @@ function accept(socket: WebSocket, request: IncomingMessage): void {
   const query = new URL(request.url ?? "/", "ws://agent").searchParams;
   lastId += 1;
   const connection = lastId;
-  const noteHere = (event: string, details?: unknown): void => note(event, details);
-  noteHere("connect", { connection, authorization: request.headers.authorization ?? null });
-  socket.on("close", (code) => noteHere("close", { connection, code }));
+  const noteHere = (event: string, details?: unknown): void => {
+    log.push({ event, connection, ...(details === undefined ? {} : { details }) });
+  };
+  noteHere("connect", { authorization: request.headers.authorization ?? null });
+  socket.on("close", (code) => noteHere("close", { code }));
   // A peer that never answers the closing handshake: what it is sent is not read.
   if (query.has("deaf")) setTimeout(() => request.socket.pause(), 300);
   serve(streamOf(socket), { query, note: noteHere, socket });
@@ -215,7 +221,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   if (url.pathname === "/reached") await gate.reached.promise;
   if (url.pathname === "/open") gate.opened.resolve();
   response.setHeader("content-type", "application/json");
-  response.end(JSON.stringify(url.pathname === "/log" ? log : {}));
+  response.end(JSON.stringify(url.pathname === "/log" ? logSince(Number(url.searchParams.get("from") ?? 0)) : {}));
 }
 
 function listen(): void {
