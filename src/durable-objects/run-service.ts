@@ -1,91 +1,42 @@
 /**
- * Runs of one thread: accept, list, cancel, delete, recover. Decides with `domain/run`, commits, then acts: the driver
- * starts only after the run row, with its input and base checkpoint, is stored.
- * Upholds P1 (an accepted run ends) and the multitask rule: the decision and the row are one transaction.
+ * Runs of one thread, as its routes and recovery ask for them: a front over acceptance, scheduling, cancel and removal.
+ * Owns nothing of its own; each part decides, commits, then acts.
  */
-import { Buffer } from "node:buffer";
-import { ALLOWED_SUBAGENTS_OPTION } from "../domain/assistant/agent-snapshot.ts";
-import type { ManagedSubagent } from "../domain/delegation/managed-subagent.ts";
-import { decideStart } from "../domain/run/multitask.ts";
-import { ADJUSTED_OPTIONS_KEY } from "../domain/run/adjusted-options.ts";
-import { isTerminal } from "../domain/run/run-status.ts";
-import { err, ok } from "../domain/shared/result.ts";
-import type { Principal } from "../domain/trust/principal.ts";
-import type { ThreadState } from "../agent/thread-state/thread-state.ts";
-import { FRAME_RESERVATION } from "../platform/durable-storage/frame-log.ts";
 import type { RunRecord } from "../platform/durable-storage/run-store.ts";
-import type { ApiRefusal, RpcResult } from "../protocol/errors.ts";
-import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
-import type { RunEventDraft } from "../protocol/run-events.ts";
+import type { RpcResult } from "../protocol/errors.ts";
 import type { ListRunsQuery } from "../protocol/runs.ts";
-import type { RunCommand, ThreadAddress } from "../protocol/thread-rpc.ts";
-import { STATELESS_MARK } from "../protocol/threads.ts";
-import { cancelUnanswered } from "./cancel-unanswered.ts";
-import type { RunDriver, RunStart } from "./run-driver.ts";
-import { prepareLeadInput, restoreLeadInput } from "./run-input.ts";
+import type { RunCommand } from "../protocol/thread-rpc.ts";
+import { RunAcceptance, type RunOrigin } from "./run-acceptance.ts";
+import { findRun, RunCancel } from "./run-cancel.ts";
+import type { RunDriver } from "./run-driver.ts";
+import { RunRollback } from "./run-rollback.ts";
+import { RunScheduler } from "./run-scheduler.ts";
 import type { ThreadContext } from "./thread-context.ts";
-import { messageEvent, runStarted } from "./thread-log.ts";
-import { insertThread } from "./thread-service.ts";
-
-/** A stored run is one row: its create, in UTF-8, must fit well under the 2 MB row. */
-const RUN_COMMAND_BYTES_MAX = 1_500_000;
-
-/** Each try reads the state anew; a thread whose state is edited faster than that is busy. */
-const ACCEPT_TRIES_MAX = 5;
-
-/** Whence a run comes, as the gateway said it; no part of the create that a client wrote. */
-export interface RunOrigin {
-  readonly principal: Principal;
-  /** Set when the thread is made with the run. */
-  readonly newThread?: ThreadAddress | undefined;
-}
-
-interface PreparedRun {
-  readonly command: RunCommand;
-  readonly events: (runId: string) => RunEventDraft[];
-  readonly baseCheckpointId: string | null;
-}
-
-/** Bounded by the store of the definitions, so beside the command's own bound. */
-interface AcceptableRun extends PreparedRun {
-  readonly origin: RunOrigin | undefined;
-  readonly managed: readonly ManagedSubagent[];
-}
 
 export class RunService {
   readonly #context: ThreadContext;
-  readonly #driver: RunDriver;
+  readonly #acceptance: RunAcceptance;
+  readonly #scheduler: RunScheduler;
+  readonly #cancel: RunCancel;
+  readonly #rollback: RunRollback;
 
   constructor(context: ThreadContext, driver: RunDriver) {
     this.#context = context;
-    this.#driver = driver;
+    this.#acceptance = new RunAcceptance(context);
+    this.#scheduler = new RunScheduler(context, driver);
+    this.#cancel = new RunCancel(context);
+    this.#rollback = new RunRollback(context);
   }
 
-  /**
-   * Accepts and starts a run. Nothing is stored when it is refused; the thread that is made with it is in the same
-   * transaction. A run without an origin may what the role `user` may.
-   */
+  /** Accepts and starts a run. A run without an origin may what the role `user` may. */
   async create(command: RunCommand, origin?: RunOrigin): Promise<RpcResult<RunRecord>> {
-    if (!this.#context.deps.catalog.has(command.graph_id)) {
-      return err({ code: "not_found", message: `no graph '${command.graph_id}'` });
-    }
-    // Before the definitions are read: a busy thread is the refusal that costs nothing.
-    const busy = this.#refusedStart();
-    if (busy !== undefined) return err(busy);
-    const managed = command.graph_id === LEAD_GRAPH_ID ? await this.#context.managed.forRun() : [];
-    for (let tries = 0; tries < ACCEPT_TRIES_MAX; tries += 1) {
-      const accepted = await this.#tryAccept(command, { origin, managed });
-      // The state moved while it was read: what was checked against it is checked again.
-      if (accepted === "state_moved") continue;
-      if (accepted.ok) this.#start(accepted.value, this.#startOf(accepted.value));
-      return accepted;
-    }
-    return err({ code: "thread_busy", message: "the thread's state is being edited; try again" });
+    const accepted = await this.#acceptance.accept(command, origin);
+    if (accepted.ok) this.#scheduler.start(accepted.value, "input");
+    return accepted;
   }
 
   find(runId: string): RpcResult<RunRecord> {
-    const run = this.#context.runs.find(runId);
-    return run === undefined ? err({ code: "not_found", message: `no run '${runId}' on this thread` }) : ok(run);
+    return findRun(this.#context, runId);
   }
 
   list(query: ListRunsQuery): RunRecord[] {
@@ -93,202 +44,20 @@ export class RunService {
     return this.#context.runs.list({ limit, offset, ...(status === undefined ? {} : { status }) });
   }
 
-  /** Settles first: the request to end is stored, then the switch is thrown (R60). `wait` returns after the end. */
-  async cancel(runId: string, options: { wait: boolean }): Promise<RpcResult<null>> {
-    const found = this.find(runId);
-    if (!found.ok) return found;
-    const run = found.value;
-    if (run.status === "interrupted") return ok(null);
-    if (isTerminal(run.status)) {
-      return err({
-        code: "not_cancellable",
-        message: `run '${runId}' is ${run.status}; only an active run is cancelled`,
-      });
-    }
-    if (!run.cancelRequested) this.#context.runs.save({ ...run, cancelRequested: true });
-    const live = this.#context.live.get(runId);
-    live?.abort.abort();
-    if (options.wait) await live?.done;
-    return ok(null);
+  cancel(runId: string, options: { wait: boolean }): Promise<RpcResult<null>> {
+    return this.#cancel.cancel(runId, options);
   }
 
-  /** Ends one delegation of a run; the run goes on with its result, which says so. */
   cancelTask(runId: string, taskId: string): RpcResult<null> {
-    const found = this.find(runId);
-    if (!found.ok) return found;
-    if (this.#context.journal.requestCancel(runId, taskId)) return ok(null);
-    return err({ code: "not_found", message: `run '${runId}' has no delegation '${taskId}' in flight` });
+    return this.#cancel.cancelTask(runId, taskId);
   }
 
-  async delete(runId: string): Promise<RpcResult<null>> {
-    const found = this.find(runId);
-    if (!found.ok) return found;
-    if (!isTerminal(found.value.status)) {
-      return err({ code: "thread_busy", message: `run '${runId}' is ${found.value.status}; cancel it first` });
-    }
-    await this.#context.flush.flush();
-    const thread = this.#context.thread();
-    await this.#context.flush.forgetRun({ owner: thread.owner, thread_id: thread.threadId }, runId);
-    this.#context.storage.transactionSync(() => {
-      this.#context.frames.expire(runId);
-      for (const { taskId } of this.#context.delegations.ofRun(runId)) this.#context.delegations.delete(taskId);
-      this.#context.runs.delete(runId);
-    });
-    return ok(null);
+  delete(runId: string): Promise<RpcResult<null>> {
+    return this.#rollback.delete(runId);
   }
 
   /** Starts driving a run whose row says running. */
   resume(run: RunRecord, start: "input" | "resume"): void {
-    this.#start(run, start === "input" ? this.#startOf(run) : { kind: "resume" });
+    this.#scheduler.start(run, start);
   }
-
-  #start(run: RunRecord, start: RunStart): void {
-    // Not awaited: a run lives on after the request that started it. The driver never rejects.
-    void this.#driver.drive(run, start);
-    this.#context.flush.kick();
-  }
-
-  #startOf(run: RunRecord): RunStart {
-    const { input } = run.command.body;
-    if (input === null || input === undefined) return { kind: "resume" };
-    return { kind: "input", input: run.graphId === LEAD_GRAPH_ID ? restoreLeadInput(input) : input };
-  }
-
-  async #tryAccept(
-    command: RunCommand,
-    { origin, managed }: Pick<AcceptableRun, "origin" | "managed">,
-  ): Promise<RpcResult<RunRecord> | "state_moved"> {
-    await this.#context.edits.settled();
-    const prepared = await this.#prepare(command);
-    if (!prepared.ok) return prepared;
-    if (Buffer.byteLength(JSON.stringify(prepared.value.command)) > RUN_COMMAND_BYTES_MAX) {
-      return err({ code: "too_large", message: `a run's body may hold ${RUN_COMMAND_BYTES_MAX} bytes of JSON` });
-    }
-    if (await this.#supersedeWaiting(command)) return "state_moved";
-    return this.#accept({ ...prepared.value, origin, managed });
-  }
-
-  /**
-   * Input instead of the answer that the newest run waits for: LangGraph drops the step that waits, with every result that
-   * committed in it. So the state takes those in, and what is still open ends as cancelled. True when the state moved.
-   */
-  async #supersedeWaiting({ body }: RunCommand): Promise<boolean> {
-    const { runs, edits, live, graphs } = this.#context;
-    const waiting = runs.newest();
-    if (waiting === undefined || waiting.interrupts === null || waiting.graphId !== LEAD_GRAPH_ID) return false;
-    if (body.input === null || body.input === undefined) return false;
-    const before = this.#context.headCheckpointId();
-    await edits.run(async () => {
-      if (runs.active().length > 0) return;
-      const built = await graphs.forState();
-      await live.settle(waiting.runId, () => cancelUnanswered(this.#context, waiting, built));
-    });
-    return this.#context.headCheckpointId() !== before;
-  }
-
-  async #prepare(command: RunCommand): Promise<RpcResult<PreparedRun>> {
-    const { input } = command.body;
-    const baseCheckpointId = this.#context.headCheckpointId();
-    if (command.graph_id !== LEAD_GRAPH_ID || input === null || input === undefined) {
-      if (!input && baseCheckpointId === null) {
-        return err({
-          code: "invalid_request",
-          message: "input: required on a thread without state",
-          details: { path: ["input"] },
-        });
-      }
-      return ok({ command, events: () => [], baseCheckpointId });
-    }
-    const prepared = await this.#prepareInput(input, baseCheckpointId);
-    if (!prepared.ok) return prepared;
-    const { values, messages } = prepared.value;
-    return ok({
-      command: { ...command, body: { ...command.body, input: values } },
-      events: (runId) => messages.flatMap((message) => messageEvent(runId, message) ?? []),
-      baseCheckpointId,
-    });
-  }
-
-  /** Only a removal depends on the state, so it is loaded only for an input that an empty state refuses. */
-  async #prepareInput(input: Record<string, unknown>, baseCheckpointId: string | null) {
-    const newId = () => this.#context.newId();
-    const prepared = prepareLeadInput([], input, newId);
-    if (prepared.ok || baseCheckpointId === null) return prepared;
-    const { graph, configurable } = await this.#context.graphs.forState();
-    const at = { ...configurable, checkpoint_id: baseCheckpointId };
-    const state = (await graph.getState({ configurable: at })).values as ThreadState;
-    return prepareLeadInput(state.messages ?? [], input, newId);
-  }
-
-  #refusedStart(): ApiRefusal | undefined {
-    const decision = decideStart(this.#context.runs.active(), "reject");
-    if (decision.ok) return undefined;
-    return {
-      code: "thread_busy",
-      message: `thread has an active run '${decision.error.runId}'; wait for it or cancel it`,
-      details: { run_id: decision.error.runId },
-    };
-  }
-
-  #accept(prepared: AcceptableRun): RpcResult<RunRecord> | "state_moved" {
-    return this.#context.storage.transactionSync(() => {
-      // Asked again here: another create may have been accepted while this one read the state.
-      const busy = this.#refusedStart();
-      if (busy !== undefined) return err(busy);
-      if (this.#context.isClosing) return err({ code: "not_found", message: "the thread is being deleted" });
-      if (this.#context.edits.active) return "state_moved";
-      if (this.#context.headCheckpointId() !== prepared.baseCheckpointId) return "state_moved";
-      const newThread = prepared.origin?.newThread;
-      if (newThread !== undefined && this.#context.threads.load() === undefined) {
-        insertThread(this.#context, newThread, newThread.stateless === true ? { [STATELESS_MARK]: true } : {});
-      }
-      const run = this.#toRecord(prepared);
-      this.#context.runs.save(run);
-      this.#context.outbox.append([runStarted(run), ...prepared.events(run.runId)], { now: run.createdAt });
-      return ok(run);
-    });
-  }
-
-  #toRecord({ command, baseCheckpointId, origin, managed }: AcceptableRun): RunRecord {
-    const now = this.#context.now();
-    // Run ids order the thread's runs by this time: it is later than the newest run's, whatever the clock did meanwhile.
-    const createdAt = Math.max(now, (this.#context.runs.newest()?.createdAt ?? 0) + 1);
-    return this.#context.graphs.withAdjustments({
-      runId: this.#context.deps.newId(createdAt),
-      status: "running",
-      graphId: command.graph_id,
-      command: {
-        ...withPolicy(withoutServerKeys(command)),
-        ...(origin === undefined ? {} : { principal: origin.principal }),
-        ...(managed.length === 0 ? {} : { managed_subagents: managed }),
-      },
-      baseCheckpointId,
-      finalCheckpointId: null,
-      cancelRequested: false,
-      attempt: 1,
-      recovery: { attempts: 0, headCheckpointId: baseCheckpointId, progressAt: now },
-      framesReserved: FRAME_RESERVATION,
-      error: null,
-      interrupts: null,
-      usage: null,
-      createdAt,
-      updatedAt: createdAt,
-    });
-  }
-}
-
-/** What the server says in a run's metadata, nobody else does. */
-function withoutServerKeys(command: RunCommand): RunCommand {
-  const { metadata } = command.body;
-  if (metadata?.[ADJUSTED_OPTIONS_KEY] === undefined) return command;
-  const { [ADJUSTED_OPTIONS_KEY]: _forged, ...kept } = metadata;
-  return { ...command, body: { ...command.body, metadata: kept } };
-}
-
-/** A run's metadata tells what it may delegate to (R9): the server's word, over whatever a client wrote there. */
-function withPolicy(command: RunCommand): RunCommand {
-  if (command.graph_id !== LEAD_GRAPH_ID) return command;
-  const allowed = command.agent?.allowedSubagents ?? null;
-  const metadata = { ...command.body.metadata, [ALLOWED_SUBAGENTS_OPTION]: allowed };
-  return { ...command, body: { ...command.body, metadata } };
 }
