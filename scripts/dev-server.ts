@@ -28,6 +28,8 @@ const PASSED = [
   "ANTHROPIC_MODEL",
   "API_KEYS",
   "DEPUTY_OVERRIDES",
+  "TEST_ROUTES",
+  "FAILPOINT_URL",
 ] as const;
 
 export interface DevServerOptions {

@@ -23,6 +23,10 @@ export interface Env {
   AI?: Ai;
   /** JSON laid over `deputy.config.ts`, section by section: for one environment or one experiment. */
   DEPUTY_OVERRIDES?: string;
+  /** `1` in tests alone: routes and failpoints that exist for them. A deployed environment that sets it is refused. */
+  TEST_ROUTES?: string;
+  /** A test's server on loopback that is asked at every failpoint (platform/failpoints.ts). Needs `TEST_ROUTES=1`. */
+  FAILPOINT_URL?: string;
 }
 
 /** Throws `ConfigError` naming every bad field. */

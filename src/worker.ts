@@ -27,6 +27,7 @@ import { D1BatchRepository } from "./platform/d1/batch-repository.ts";
 import { D1RunEventReader } from "./platform/d1/run-event-reader.ts";
 import { D1SubagentDefinitions } from "./platform/d1/subagent-definitions.ts";
 import { D1ThreadSearch } from "./platform/d1/thread-search.ts";
+import { failpointsOf } from "./platform/failpoints.ts";
 import { fetchWebSocket } from "./platform/fetch-web-socket.ts";
 import { defaultAssistantId, newUuidV7 } from "./platform/identifiers.ts";
 import { DurableThreadDirectory } from "./platform/thread-directory.ts";
@@ -79,7 +80,7 @@ function compose(env: Env) {
   const tools = workspaceTools();
   const catalog = deployedGraphs({ config, models, tools, subagents, random: Math.random });
   const itemCircuits = new CircuitBreakers(config.llm_call.circuit, Date.now);
-  return { config, models, subagents, tools, catalog, itemCircuits };
+  return { config, models, subagents, tools, catalog, itemCircuits, failpoint: failpointsOf(env) };
 }
 
 let composed: ReturnType<typeof compose> | undefined;
@@ -95,6 +96,7 @@ export class ThreadObject extends ThreadObjectBase {
       now: Date.now,
       newId: newUuidV7,
       report,
+      failpoint: shared(env).failpoint,
     });
   }
 }
@@ -151,7 +153,7 @@ function grantsOf(env: Env): GrantReturn {
 }
 
 function consumerDeps(env: Env): BatchConsumerDeps {
-  const { config, models, tools, subagents, itemCircuits } = shared(env);
+  const { config, models, tools, subagents, itemCircuits, failpoint } = shared(env);
   const { lease_seconds, result_chars_max } = config.subagent_batches;
   return {
     rows: new D1BatchRepository(env.DB),
@@ -168,6 +170,7 @@ function consumerDeps(env: Env): BatchConsumerDeps {
       subagentsConfig: config.subagents,
       policy: configuredPolicy(config.tools),
       report,
+      failpoint,
     }),
     timers: systemTimers,
     now: Date.now,
@@ -175,6 +178,7 @@ function consumerDeps(env: Env): BatchConsumerDeps {
     leaseMs: lease_seconds * 1_000,
     resultCharsMax: result_chars_max,
     log: report,
+    failpoint,
   };
 }
 

@@ -5,6 +5,7 @@
  */
 import { runMetadata } from "./run-view.ts";
 import { decideThreadStatus } from "../domain/run/run-status.ts";
+import type { LocalFailpoint } from "../domain/shared/failpoint.ts";
 import { invariant } from "../domain/shared/assert.ts";
 import type { D1RunEventLog, RunProjection, ThreadKey, ThreadProjection } from "../platform/d1/run-event-log.ts";
 import type { EventOutbox, PendingEvents } from "../platform/durable-storage/event-outbox.ts";
@@ -24,6 +25,8 @@ export interface EventFlushPorts {
   /** This wake's epoch. */
   readonly epoch: () => number;
   readonly now: () => number;
+  /** Absent outside of tests. */
+  readonly failpoint?: LocalFailpoint | undefined;
   readonly onFault: (fault: unknown) => void;
 }
 
@@ -92,6 +95,7 @@ export class EventFlush implements AlarmSource {
   async #drainOnce(): Promise<void> {
     let pending = this.#ports.outbox.pending();
     while (pending !== undefined) {
+      await this.#ports.failpoint?.("flush", pending.events.map((event) => event.event_type).join(" "));
       await this.#send(pending);
       this.#ports.outbox.settle(pending);
       pending = this.#ports.outbox.pending();

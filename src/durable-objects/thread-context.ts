@@ -12,6 +12,7 @@ import type { BatchService } from "../agent/tools/batch-tools.ts";
 import type { DeputyConfig } from "../config.ts";
 import type { BatchGrant } from "../domain/admission/admission-state.ts";
 import { invariant } from "../domain/shared/assert.ts";
+import type { Failpoint, LocalFailpoint } from "../domain/shared/failpoint.ts";
 import type { Principal, Role } from "../domain/trust/principal.ts";
 import { D1RunEventLog } from "../platform/d1/run-event-log.ts";
 import { D1SubagentDefinitions } from "../platform/d1/subagent-definitions.ts";
@@ -49,6 +50,8 @@ export interface ThreadObjectDeps {
   readonly newId: (notBefore?: number) => string;
   /** Where faults and refused writes are told; never shown to a client. */
   readonly report: (what: string, details: Readonly<Record<string, unknown>>) => void;
+  /** Absent outside of tests. */
+  readonly failpoint?: Failpoint | undefined;
   /** Is given every context as it is composed, so that a bench can read its meter. */
   readonly observe?: (context: ThreadContext) => void;
 }
@@ -88,6 +91,8 @@ export class ThreadContext {
   readonly toolStarts: ToolStartStore;
   readonly #noted: ThreadToolStarts;
   readonly edits = new StateEdits();
+  /** Absent outside of tests. */
+  readonly failpoint: LocalFailpoint | undefined;
   readonly #events: ThreadContextEvents;
   #epoch: number | undefined;
   #threadId: string | undefined;
@@ -108,6 +113,7 @@ export class ThreadContext {
     this.staging = new StagedWorkspace(this.workspace);
     this.toolStarts = new ToolStartStore(this.meter.labelled("tool_starts"));
     this.#noted = new ThreadToolStarts({ storage, store: this.toolStarts, thread: () => this.thread() });
+    this.failpoint = this.#localFailpoint();
     this.flush = this.#eventFlush();
     this.saver = this.#checkpointSaver();
     this.admission = this.#admissionController();
@@ -218,11 +224,17 @@ export class ThreadContext {
         newId: () => this.newId(),
         now: () => this.now(),
         report: this.deps.report,
+        failpoint: this.failpoint,
       },
       admission: this.admission,
       journal: this.journal,
       circuits: this.circuits,
     };
+  }
+
+  #localFailpoint(): LocalFailpoint | undefined {
+    const { failpoint } = this.deps;
+    return failpoint && ((name, detail) => failpoint(name, { threadId: this.threadId, ...(detail && { detail }) }));
   }
 
   #eventFlush(): EventFlush {
@@ -233,6 +245,7 @@ export class ThreadContext {
       log: new D1RunEventLog(this.deps.db),
       epoch: () => this.epoch(),
       now: () => this.now(),
+      failpoint: this.failpoint,
       onFault: (fault) => {
         this.onFault(fault);
         this.#events.onRetryDue();

@@ -17,6 +17,7 @@ import type { Tool } from "../tools/tool.ts";
 import type { DeputyConfig } from "../../config.ts";
 import type { ItemOutputs } from "../../domain/batch/batch.ts";
 import type { BatchItemOutcome } from "../../domain/batch/item-settlement.ts";
+import type { Failpoint } from "../../domain/shared/failpoint.ts";
 import type { RetrySettings } from "../../domain/model-errors/retry-policy.ts";
 import { ItemToolStarts } from "./item-tool-starts.ts";
 import type { BatchItemRunner, ItemSetting, RunnableItem } from "./item-runner.ts";
@@ -34,6 +35,7 @@ export interface AgentItemRunnerParts {
   readonly policy: ToolPolicy;
   /** The operator's log: why a policy gave no answer, what a graph has to tell. */
   readonly report: NonNullable<AgentServices["report"]>;
+  readonly failpoint?: Failpoint | undefined;
   /** Of the configuration: where a configured agent's secrets are. */
   readonly subagentsConfig: DeputyConfig["subagents"];
 }
@@ -59,6 +61,7 @@ async function runItem(
     newId,
     now,
     report,
+    ...failpointOf(parts, item),
   };
   const taskId = `${item.batchId}:${item.ordinal}`;
   const ended = await runBatchChild({
@@ -75,6 +78,15 @@ async function runItem(
     config: { metadata: { batch_id: item.batchId, item_key: item.key, attempt: item.attempt } },
   });
   return toOutcome(ended, signal, () => readOutputs(scratch));
+}
+
+function failpointOf(
+  { failpoint }: AgentItemRunnerParts,
+  { threadId }: RunnableItem,
+): Pick<AgentServices, "failpoint"> {
+  return failpoint === undefined
+    ? {}
+    : { failpoint: (name, detail) => failpoint(name, { threadId, ...(detail === undefined ? {} : { detail }) }) };
 }
 
 function toOutcome(ended: BatchChildOutcome, signal: AbortSignal, outputs: () => ItemOutputs | null): BatchItemOutcome {

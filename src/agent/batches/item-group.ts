@@ -7,6 +7,7 @@ import type { Timers } from "../subagents/timers.ts";
 import type { BatchWorkRows } from "../../domain/batch/batch-repository.ts";
 import type { BatchFacts, BatchFile, ClaimedItem, LeaseRef, Wake } from "../../domain/batch/batch.ts";
 import { decideSettlement, type BatchItemOutcome, type ItemSettlement } from "../../domain/batch/item-settlement.ts";
+import type { Failpoint } from "../../domain/shared/failpoint.ts";
 import { itemPrompt } from "../../domain/batch/item-text.ts";
 import type { BatchItemRunner } from "./item-runner.ts";
 
@@ -24,6 +25,7 @@ export interface ItemGroupPorts {
   readonly timers: Timers;
   readonly now: () => number;
   readonly resultCharsMax: number;
+  readonly failpoint?: Failpoint | undefined;
   readonly log: (what: string, details: Readonly<Record<string, unknown>>) => void;
 }
 
@@ -119,7 +121,8 @@ export class ItemGroup {
 
   async #settle(settlements: readonly ItemSettlement[]): Promise<void> {
     const { rows, now, log, timers } = this.#ports;
-    const { lease, leaseSignal } = this.#work;
+    const { lease, leaseSignal, wake } = this.#work;
+    await this.#ports.failpoint?.("item_settle", { threadId: wake.threadId });
     for (let attempt = 1; attempt <= SETTLE_TRIES; attempt += 1) {
       try {
         const { stale } = await rows.systemSettle(lease, settlements, now());

@@ -1,6 +1,7 @@
 /**
  * What an agent graph needs from its surroundings. The thread object and the batch consumer each give their own.
  */
+import type { LocalFailpoint } from "../../domain/shared/failpoint.ts";
 import type { ToolStarts } from "../tools/tool-starts.ts";
 import type { WorkspaceStaging } from "../tools/workspace.ts";
 
@@ -15,4 +16,6 @@ export interface AgentServices {
   now(): number;
   /** Where something is told that is no fault and that an operator should know. Absent: the console. */
   readonly report?: (what: string, details: Readonly<Record<string, unknown>>) => void;
+  /** Absent outside of tests. */
+  readonly failpoint?: LocalFailpoint | undefined;
 }

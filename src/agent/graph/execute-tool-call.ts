@@ -101,6 +101,11 @@ function toResult(tool: GraphTool, call: IdentifiedToolCall, outcome: ToolOutcom
   return { message, update: checkUpdate(tool, outcome.update) };
 }
 
+/** Where a test's failpoint finds this call. */
+function placeOf({ name, args }: IdentifiedToolCall, { agentName }: HookContext): string {
+  return `${agentName} ${name} ${JSON.stringify(args)}`;
+}
+
 export async function executeToolCall(
   execution: ToolExecution,
   request: ToolCallRequest,
@@ -112,10 +117,12 @@ export async function executeToolCall(
   const tool = findTool(tools, call.name);
   const args = parseArguments(tool, call);
   const config: LangGraphRunnableConfig = context.config;
+  await services.failpoint?.("tool_not_started", placeOf(call, context));
   const start = await startToolCall(tool, { id: call.id, args }, { context, services });
   if (start.kind === "answered") return toResult(tool, call, start.outcome, services.newId());
   // Its abort has been told already: nobody would discard what this call stages.
   config.signal?.throwIfAborted();
+  await services.failpoint?.("tool_started", placeOf(call, context));
   const runtime: ToolRuntime = {
     toolCallId: call.id,
     runId: context.runId,
@@ -131,7 +138,9 @@ export async function executeToolCall(
   const discard = () => services.workspace.discard(call.id);
   runtime.signal.addEventListener("abort", discard, { once: true });
   try {
-    return toResult(tool, call, await tool.execute(args, runtime), services.newId());
+    const outcome = await tool.execute(args, runtime);
+    await services.failpoint?.("tool_finished", placeOf(call, context));
+    return toResult(tool, call, outcome, services.newId());
   } catch (error) {
     discard();
     throw error;

@@ -73,7 +73,9 @@ export function modelNode(options: ModelNodeOptions) {
       ({ model = options.model, ...request }) => model.generate(request, config),
       context,
     );
+    await services.failpoint?.("model_request", options.name);
     const answer = await call({ ...toRequest(options, writes.state(), specs), model: options.model });
+    await services.failpoint?.("model_answered", options.name);
     await runAfterModel(hooks, answer, writes, context);
     writes.add({ run_progress: { run_id: context.runId ?? null, turns: turns + 1 } });
   }
