@@ -15,6 +15,7 @@ import type { BatchFile, BatchView } from "../domain/batch/batch.ts";
 import { openWindow } from "../domain/batch/offer-window.ts";
 import type { BatchWindowStore } from "../domain/batch/stored-window.ts";
 import { validateBatch, type BatchDraft, type BatchPlan } from "../domain/batch/validate-batch.ts";
+import type { LocalFailpoint } from "../domain/shared/failpoint.ts";
 import { err, ok, type Result } from "../domain/shared/result.ts";
 import type { Role } from "../domain/trust/principal.ts";
 
@@ -35,6 +36,8 @@ export interface BatchIntakePorts {
   readonly arm: () => Promise<void>;
   readonly now: () => number;
   readonly newId: () => string;
+  /** Absent outside of tests. */
+  readonly failpoint?: LocalFailpoint | undefined;
 }
 
 /**

@@ -59,6 +59,7 @@ export class BatchPump {
     if ((await this.status(batchId)) === undefined) return undefined;
     const { repository, owner, now } = this.#ports;
     const batch = await repository.cancel(owner, batchId, now());
+    await this.#ports.failpoint?.("batch_cancel", batchId);
     if (batch !== undefined) await this.#inspection.end(batch);
     await this.#rest();
     return batch;

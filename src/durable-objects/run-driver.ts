@@ -78,6 +78,7 @@ export class RunDriver {
       const outcome = await this.#execute(run, start, drive);
       await this.#settle(run, outcome, drive);
       const notes = await withStopReason(run, built, { ...drive, ...outcome });
+      await this.#context.failpoint?.("terminal_commit", outcome.kind);
       this.#commitEnd(run, { ...toEnd(outcome), ...notes }, live);
     } catch (fault) {
       this.#context.onFault(fault);
@@ -149,6 +150,7 @@ export class RunDriver {
   /** Before the end of a run that did not finish by itself: every call it left open gets a result (P5). */
   async #settle(run: RunRecord, outcome: RunOutcome, { built, live }: Drive): Promise<void> {
     if (run.graphId !== LEAD_GRAPH_ID || outcome.kind === "success" || outcome.kind === "waiting") return;
+    if (outcome.kind === "cancelled") await this.#context.failpoint?.("cancel");
     this.#endTasks(run, live);
     await cancelUnanswered(this.#context, run, built);
   }

@@ -123,6 +123,7 @@ export class ThreadBatches implements AlarmSource {
       onFault: (fault) => context.onFault(fault),
       now: () => context.now(),
       newId: () => context.newId(),
+      failpoint: context.failpoint,
     });
   }
 
