@@ -7,6 +7,7 @@ import { runMetadata } from "./run-view.ts";
 import { decideThreadStatus } from "../domain/run/run-status.ts";
 import type { LocalFailpoint } from "../domain/shared/failpoint.ts";
 import { invariant } from "../domain/shared/assert.ts";
+import type { Fencing } from "../platform/d1/fence.ts";
 import type { D1RunEventLog, RunProjection, ThreadKey, ThreadProjection } from "../platform/d1/run-event-log.ts";
 import type { EventOutbox, PendingEvents } from "../platform/durable-storage/event-outbox.ts";
 import type { RunRecord, RunStore } from "../platform/durable-storage/run-store.ts";
@@ -22,8 +23,8 @@ export interface EventFlushPorts {
   readonly threads: ThreadStore;
   readonly runs: RunStore;
   readonly log: D1RunEventLog;
-  /** This wake's epoch. */
-  readonly epoch: () => number;
+  /** Runs a write under this wake's epoch. */
+  readonly fencing: Fencing;
   readonly now: () => number;
   /** Absent outside of tests. */
   readonly failpoint?: LocalFailpoint | undefined;
@@ -72,11 +73,12 @@ export class EventFlush implements AlarmSource {
 
   /** Removes a run's row and events from D1. */
   async forgetRun(key: ThreadKey, runId: string): Promise<void> {
-    await this.#ports.log.deleteRun(key, runId);
+    await this.#ports.fencing(({ epoch }) => this.#ports.log.deleteRun(key, runId, epoch));
   }
 
   async forgetThread(key: ThreadKey): Promise<void> {
-    await this.#ports.log.deleteThread(key);
+    const now = this.#ports.now();
+    await this.#ports.fencing(({ epoch }) => this.#ports.log.deleteThread(key, { epoch, now }));
   }
 
   async #drain(): Promise<void> {
@@ -110,12 +112,12 @@ export class EventFlush implements AlarmSource {
     );
     const runs = [...runIds].map((runId) => this.#ports.runs.find(runId)).filter((run) => run !== undefined);
     const key = { owner: thread.owner, thread_id: thread.threadId };
-    await this.#ports.log.flush(key, {
-      epoch: this.#ports.epoch(),
+    const told = {
       events: pending.events,
       runs: runs.map(toRunProjection),
       ...(pending.threadChanges > 0 || runs.length > 0 ? { thread: this.#toThreadProjection(thread) } : {}),
-    });
+    };
+    await this.#ports.fencing(({ epoch }) => this.#ports.log.flush(key, { epoch, ...told }));
   }
 
   #toThreadProjection(thread: ThreadRecord): ThreadProjection {

@@ -12,6 +12,7 @@ import { RUN_ENDED } from "../agent/graph/cancelled-calls.ts";
 import { PRE_RUN_MESSAGE_IDS_KEY, type PreRunMessageIds } from "../agent/graph/pre-run-messages.ts";
 import { toWire } from "../agent/wire/to-wire.ts";
 import { unreachable } from "../domain/shared/assert.ts";
+import { RetiredInstanceError } from "../domain/shared/retired-instance.ts";
 import type { RunError, RunRecord } from "../platform/durable-storage/run-store.ts";
 import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
 import { toTerminalTaskEvent, type TaskEvent } from "../domain/delegation/task-events.ts";
@@ -114,6 +115,8 @@ export class RunDriver {
       if (last?.next.length === 0) return await this.#endOf(run, drive, last.values);
       return await this.#outcomeOf(run, drive, config);
     } catch (error) {
+      // Not an end of the run: another instance drives it.
+      if (error instanceof RetiredInstanceError) throw error;
       if (live.abort.signal.aborted) return { kind: "cancelled" };
       this.#context.onRunError(run, error);
       return { kind: "failed", error: toRunError(error) };
@@ -171,6 +174,7 @@ export class RunDriver {
     const ended: RunRecord = { ...stored, ...end, finalCheckpointId, updatedAt: this.#context.now() };
     if (end.error !== null) live.frames.append("error", JSON.stringify(end.error));
     this.#context.storage.transactionSync(() => {
+      this.#context.wake.assertCurrent();
       live.frames.flush();
       saveRunEnd(this.#context, { ...ended, framesReserved: live.frames.reserved });
     });

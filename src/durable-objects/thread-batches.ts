@@ -101,7 +101,7 @@ export class ThreadBatches implements AlarmSource {
     return new BatchPump({
       owner,
       threadId,
-      repository: new D1BatchRepository(context.deps.db),
+      repository: new D1BatchRepository(context.deps.db, (write) => context.wake.fenced(write)),
       windows: new DurableBatchWindowStore(context.meter.labelled("batches")),
       limits: configuredLimits(subagent_batches),
       enabled: subagent_batches.enabled,
@@ -113,6 +113,7 @@ export class ThreadBatches implements AlarmSource {
       admission: context.admission,
       wakes: {
         send: async (wake) => {
+          context.wake.assertCurrent();
           await context.deps.sendWake(toBatchWake(wake));
         },
       },

@@ -37,6 +37,7 @@ import { StateEdits } from "./state-edits.ts";
 import { ThreadGraphs } from "./thread-graphs.ts";
 import { ThreadToolStarts } from "./thread-tool-starts.ts";
 import { ToolAttempts } from "./tool-attempts.ts";
+import { WakeEpoch } from "./wake-epoch.ts";
 import { ValuesCache } from "./values-cache.ts";
 
 /** What the composition root gives every object. */
@@ -93,8 +94,8 @@ export class ThreadContext {
   readonly edits = new StateEdits();
   /** Absent outside of tests. */
   readonly failpoint: LocalFailpoint | undefined;
+  readonly wake: WakeEpoch;
   readonly #events: ThreadContextEvents;
-  #epoch: number | undefined;
   #threadId: string | undefined;
   #isClosing = false;
 
@@ -105,6 +106,7 @@ export class ThreadContext {
     this.meter = new MeteredSql(storage.sql);
     this.live = new LiveRuns(deps.now);
     this.threads = new ThreadStore(this.meter.labelled("thread"));
+    this.wake = new WakeEpoch({ threads: this.threads, thread: () => this.thread(), report: deps.report });
     this.runs = new RunStore(this.meter.labelled("runs"));
     this.outbox = new EventOutbox(this.meter.labelled("outbox"));
     this.frames = new FrameLog(this.meter.labelled("frames"));
@@ -134,6 +136,7 @@ export class ThreadContext {
       binding: (principal) => this.#binding(principal),
       // A run of an older version has nobody in its row: then the least.
       principalOf: ({ command }) => command.principal ?? { owner: this.thread().owner, role: "user" },
+      madeFor: () => this.threads.load()?.metadata["graph_id"],
     });
     this.managed = new ManagedSnapshots(new D1SubagentDefinitions(deps.db), (fault) => this.onFault(fault));
     this.values = new ValuesCache((checkpointId) => this.graphs.renderState(checkpointId));
@@ -172,15 +175,6 @@ export class ThreadContext {
 
   get isClosing(): boolean {
     return this.#isClosing;
-  }
-
-  /** This wake's number, taken when it is first needed: one row a wake. */
-  epoch(): number {
-    if (this.#epoch !== undefined) return this.#epoch;
-    const thread = this.thread();
-    this.#epoch = thread.epoch + 1;
-    this.threads.save({ ...thread, epoch: this.#epoch });
-    return this.#epoch;
   }
 
   /** The head of the run's own line of checkpoints; `null` on an empty thread. */
@@ -224,6 +218,7 @@ export class ThreadContext {
         newId: () => this.newId(),
         now: () => this.now(),
         report: this.deps.report,
+        assertCurrent: () => this.wake.assertCurrent(),
         failpoint: this.failpoint,
       },
       admission: this.admission,
@@ -243,7 +238,7 @@ export class ThreadContext {
       threads: this.threads,
       runs: this.runs,
       log: new D1RunEventLog(this.deps.db),
-      epoch: () => this.epoch(),
+      fencing: (write) => this.wake.fenced(write),
       now: () => this.now(),
       failpoint: this.failpoint,
       onFault: (fault) => {

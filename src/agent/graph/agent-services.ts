@@ -16,6 +16,8 @@ export interface AgentServices {
   now(): number;
   /** Where something is told that is no fault and that an operator should know. Absent: the console. */
   readonly report?: (what: string, details: Readonly<Record<string, unknown>>) => void;
+  /** Right before a model is asked or a tool acts: throws once another instance took this one's place. */
+  readonly assertCurrent?: () => void;
   /** Absent outside of tests. */
   readonly failpoint?: LocalFailpoint | undefined;
 }

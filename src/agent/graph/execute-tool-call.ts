@@ -120,9 +120,10 @@ export async function executeToolCall(
   await services.failpoint?.("tool_not_started", placeOf(call, context));
   const start = await startToolCall(tool, { id: call.id, args }, { context, services });
   if (start.kind === "answered") return toResult(tool, call, start.outcome, services.newId());
+  await services.failpoint?.("tool_started", placeOf(call, context));
+  services.assertCurrent?.();
   // Its abort has been told already: nobody would discard what this call stages.
   config.signal?.throwIfAborted();
-  await services.failpoint?.("tool_started", placeOf(call, context));
   const runtime: ToolRuntime = {
     toolCallId: call.id,
     runId: context.runId,

@@ -74,6 +74,7 @@ export function modelNode(options: ModelNodeOptions) {
       context,
     );
     await services.failpoint?.("model_request", options.name);
+    services.assertCurrent?.();
     const answer = await call({ ...toRequest(options, writes.state(), specs), model: options.model });
     await services.failpoint?.("model_answered", options.name);
     await runAfterModel(hooks, answer, writes, context);

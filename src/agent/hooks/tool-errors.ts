@@ -6,6 +6,7 @@
 import { ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { isGraphBubbleUp } from "@langchain/langgraph";
+import { RetiredInstanceError } from "../../domain/shared/retired-instance.ts";
 import { UTF16_UNITS } from "../../domain/shared/cut-text.ts";
 import { isUnanswerable } from "../graph/human-input.ts";
 import type { IdentifiedToolCall } from "../graph/pending-calls.ts";
@@ -45,6 +46,8 @@ function toolErrorText(toolName: string, error: unknown): string {
 /** What must leave the task as a throw: LangGraph's own signals, a question nobody can answer, all after an abort. */
 export function mustEscape(error: unknown, config: RunnableConfig): boolean {
   if (config.signal?.aborted === true || isUnanswerable(error)) return true;
+  // Nothing may be stored for an instance that was replaced: its calls are another one's.
+  if (error instanceof RetiredInstanceError) return true;
   return error instanceof Error && isGraphBubbleUp(error);
 }
 

@@ -1,5 +1,6 @@
 /**
  * Batches in D1: the one writer of batch, item and lease rows (P3), composed of its parts. Statements are in the parts.
+ * What a thread's object writes stands behind the fence of its epoch; what a consumer writes is guarded by its lease.
  */
 import type {
   BatchRepository,
@@ -12,6 +13,7 @@ import type {
 } from "../../domain/batch/batch-repository.ts";
 import type { LeaseRef } from "../../domain/batch/batch.ts";
 import type { ItemSettlement } from "../../domain/batch/item-settlement.ts";
+import { type D1Access, FencedDatabase, type Fencing } from "./fence.ts";
 import { BatchClaims } from "./batch-claim.ts";
 import { BatchReads } from "./batch-reads.ts";
 import { settleItems } from "./batch-settle.ts";
@@ -19,17 +21,19 @@ import { BatchSubmit } from "./batch-submit.ts";
 import { BatchSweep } from "./batch-sweep.ts";
 
 export class D1BatchRepository implements BatchRepository {
-  readonly #db: D1Database;
+  readonly #db: D1Access;
   readonly #submit: BatchSubmit;
   readonly #claims: BatchClaims;
   readonly #sweep: BatchSweep;
   readonly #reads: BatchReads;
 
-  constructor(db: D1Database) {
+  /** `fencing` is a thread object's; without it, for consumers, the cron and the gateway, nothing is fenced. */
+  constructor(db: D1Database, fencing?: Fencing) {
     this.#db = db;
-    this.#submit = new BatchSubmit(db);
+    const fenced = fencing === undefined ? db : new FencedDatabase(db, fencing);
+    this.#submit = new BatchSubmit(fenced);
     this.#claims = new BatchClaims(db);
-    this.#sweep = new BatchSweep(db);
+    this.#sweep = new BatchSweep(fenced);
     this.#reads = new BatchReads(db);
   }
 

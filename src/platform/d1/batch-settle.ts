@@ -9,6 +9,7 @@ import { Buffer } from "node:buffer";
 import type { SettleReport } from "../../domain/batch/batch-repository.ts";
 import type { LeaseRef } from "../../domain/batch/batch.ts";
 import type { ItemSettlement } from "../../domain/batch/item-settlement.ts";
+import type { D1Access } from "./fence.ts";
 import { PARAMETER_BYTES_MAX } from "./batch-submit.ts";
 
 const field = (name: string): string => `(?3 ->> ('$."' || ordinal || '".${name}'))`;
@@ -63,7 +64,7 @@ interface Planned {
 }
 
 export async function settleItems(
-  db: D1Database,
+  db: D1Access,
   lease: Pick<LeaseRef, "batchId" | "token">,
   settlements: readonly ItemSettlement[],
   now: number,
@@ -78,7 +79,7 @@ export async function settleItems(
 
 /** History and outputs come first: they are guarded by the token that the items lose. */
 function planPart(
-  db: D1Database,
+  db: D1Access,
   { batchId, token }: Pick<LeaseRef, "batchId" | "token">,
   part: Part,
   now: number,

@@ -11,6 +11,7 @@ import type { BatchFile, BatchView } from "../../domain/batch/batch.ts";
 import type { BatchItemDraft } from "../../domain/batch/validate-batch.ts";
 import { invariant } from "../../domain/shared/assert.ts";
 import { err, ok } from "../../domain/shared/result.ts";
+import type { D1Access } from "./fence.ts";
 import { BATCH_COLUMNS, toBatchView, type BatchRow } from "./batch-rows.ts";
 
 /** D1 takes parameters up to 2 MB; half of it leaves room for the row's other columns. */
@@ -46,9 +47,9 @@ const DISCARD = [
 type StoredSubmission = BatchRow & { readonly body_hash: string };
 
 export class BatchSubmit {
-  readonly #db: D1Database;
+  readonly #db: D1Access;
 
-  constructor(db: D1Database) {
+  constructor(db: D1Access) {
     this.#db = db;
   }
 
@@ -77,10 +78,8 @@ export class BatchSubmit {
   }
 
   async forget(owner: string, threadId: string): Promise<void> {
-    await this.#db
-      .prepare("DELETE FROM batch_submissions WHERE owner = ?1 AND thread_id = ?2")
-      .bind(owner, threadId)
-      .run();
+    const forget = this.#db.prepare("DELETE FROM batch_submissions WHERE owner = ?1 AND thread_id = ?2");
+    await this.#db.batch([forget.bind(owner, threadId)]);
   }
 
   async #stored({ owner, threadId, submissionKey }: SubmissionRef): Promise<StoredSubmission | undefined> {
@@ -108,7 +107,7 @@ export class BatchSubmit {
     const closing = [last, this.#db.prepare(FLIP).bind(batchId)];
     if (parts.length === 0) return flipped(await this.#db.batch<BatchRow>([...opening, ...closing]));
     await this.#db.batch(opening);
-    for (const part of parts) await part.run();
+    for (const part of parts) await this.#db.batch([part]);
     return flipped(await this.#db.batch<BatchRow>(closing));
   }
 

@@ -8,6 +8,7 @@ import type { BatchView } from "../../domain/batch/batch.ts";
 import { decideExpiry } from "../../domain/batch/item-settlement.ts";
 import { BATCH_COLUMNS, toBatchView, type BatchRow } from "./batch-rows.ts";
 import { settleItems } from "./batch-settle.ts";
+import type { D1Access } from "./fence.ts";
 
 const CANCEL_ITEMS = `
   UPDATE batch_items SET status = 'cancelled', lease_token = NULL
@@ -63,9 +64,9 @@ interface ExpiredRow {
 }
 
 export class BatchSweep {
-  readonly #db: D1Database;
+  readonly #db: D1Access;
 
-  constructor(db: D1Database) {
+  constructor(db: D1Access) {
     this.#db = db;
   }
 
@@ -131,7 +132,7 @@ export class BatchSweep {
   }
 
   async forget(batchId: string): Promise<void> {
-    await this.#db.prepare("DELETE FROM live_batches WHERE batch_id = ?1").bind(batchId).run();
+    await this.#db.batch([this.#db.prepare("DELETE FROM live_batches WHERE batch_id = ?1").bind(batchId)]);
   }
 
   async listStale(before: number, afterBatchId: string, limit: number): Promise<readonly LiveBatch[]> {

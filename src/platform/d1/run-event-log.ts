@@ -4,13 +4,15 @@
  *
  * - One flush is one D1 `batch()`: events and the bounds of their runs become visible together.
  * - Events are idempotent by (owner, thread_id, seq): a flush repeated after a crash writes nothing new.
- * - A projection names the object's epoch; a row written by a later epoch is left alone (P3).
+ * - A projection names the object's epoch; a row written by a later epoch is left alone (P3). What is deleted stays
+ *   deleted: a flush or a deletion of an epoch behind the thread's fence changes nothing (`fence.ts`).
  * - `runs.first_seq..last_seq` always covers the run's events, so readers walk the primary key and no other index.
  */
 import type { RunEvent } from "../../protocol/run-events.ts";
 import type { RunStatus } from "../../protocol/runs.ts";
 import type { ThreadStatus } from "../../protocol/threads.ts";
 import { encodeEvents } from "./encoded-events.ts";
+import { batchBehind, holdFence, takeFence } from "./fence.ts";
 
 export interface ThreadKey {
   readonly owner: string;
@@ -45,6 +47,15 @@ export interface ThreadFlush {
 
 /** Rows one statement deletes: far under D1's 30 s a statement. */
 const DELETE_EVENTS_CHUNK = 5_000;
+
+export interface Deletion {
+  /** The object's current wake. */
+  readonly epoch: number;
+  /** Milliseconds. */
+  readonly now: number;
+}
+
+type FencedBatch = (statements: D1PreparedStatement[]) => Promise<D1Result[]>;
 
 interface SeqBounds {
   readonly run_id: string;
@@ -96,7 +107,8 @@ export class D1RunEventLog {
   async flush(key: ThreadKey, flush: ThreadFlush): Promise<{ rows_written: number }> {
     const statements = this.#statements(key, flush);
     if (statements.length === 0) return { rows_written: 0 };
-    const results = await this.#db.batch(statements);
+    const thread = { owner: key.owner, threadId: key.thread_id, epoch: flush.epoch };
+    const results = await batchBehind(this.#db, { fence: holdFence(this.#db, thread), thread }, statements);
     return { rows_written: results.reduce((sum, result) => sum + (result.meta.rows_written ?? 0), 0) };
   }
 
@@ -116,29 +128,40 @@ export class D1RunEventLog {
   }
 
   /** Removes every row of the thread: first what lists show, then the log in bounded statements. Safe to repeat. */
-  async deleteThread(key: ThreadKey): Promise<void> {
+  async deleteThread(key: ThreadKey, { epoch, now }: Deletion): Promise<void> {
     const { owner, thread_id } = key;
-    await this.#db.batch([
+    const fenced = this.#fenced(key, epoch, now);
+    await fenced([
       this.#db.prepare("DELETE FROM threads WHERE owner = ?1 AND thread_id = ?2").bind(owner, thread_id),
       this.#db.prepare("DELETE FROM runs WHERE owner = ?1 AND thread_id = ?2").bind(owner, thread_id),
     ]);
-    await this.#deleteEvents(key, { run_id: null, first: 0, last: Number.MAX_SAFE_INTEGER });
+    await this.#deleteEvents(key, { run_id: null, first: 0, last: Number.MAX_SAFE_INTEGER }, fenced);
   }
 
   /** Removes a run's row and its events. Safe to repeat until the row is gone, which comes last. */
-  async deleteRun(key: ThreadKey, runId: string): Promise<void> {
+  async deleteRun(key: ThreadKey, runId: string, epoch: number): Promise<void> {
     const { owner, thread_id } = key;
+    const fenced = this.#fenced(key, epoch, null);
     const where = "WHERE owner = ?1 AND thread_id = ?2 AND run_id = ?3";
     const row = await this.#db
       .prepare(`SELECT first_seq AS first, last_seq AS last FROM runs ${where}`)
       .bind(owner, thread_id, runId)
       .first<{ first: number; last: number }>();
     if (row === null) return;
-    await this.#deleteEvents(key, { run_id: runId, ...row });
-    await this.#db.prepare(`DELETE FROM runs ${where}`).bind(owner, thread_id, runId).run();
+    await this.#deleteEvents(key, { run_id: runId, ...row }, fenced);
+    await fenced([this.#db.prepare(`DELETE FROM runs ${where}`).bind(owner, thread_id, runId)]);
   }
 
-  async #deleteEvents(key: ThreadKey, range: { run_id: string | null; first: number; last: number }): Promise<void> {
+  #fenced(key: ThreadKey, epoch: number, deletedAt: number | null): FencedBatch {
+    const thread = { owner: key.owner, threadId: key.thread_id, epoch };
+    return (statements) => batchBehind(this.#db, { fence: takeFence(this.#db, thread, deletedAt), thread }, statements);
+  }
+
+  async #deleteEvents(
+    key: ThreadKey,
+    range: { run_id: string | null; first: number; last: number },
+    fenced: FencedBatch,
+  ): Promise<void> {
     const statement = this.#db
       .prepare(
         `DELETE FROM run_events WHERE owner = ?1 AND thread_id = ?2 AND seq IN (
@@ -147,7 +170,7 @@ export class D1RunEventLog {
       )
       .bind(key.owner, key.thread_id, range.first, range.last, range.run_id, DELETE_EVENTS_CHUNK);
     let changes = DELETE_EVENTS_CHUNK;
-    while (changes === DELETE_EVENTS_CHUNK) changes = (await statement.run()).meta.changes;
+    while (changes === DELETE_EVENTS_CHUNK) changes = (await fenced([statement]))[0]?.meta.changes ?? 0;
   }
 
   #thread(key: ThreadKey, epoch: number, thread: ThreadProjection): D1PreparedStatement {

@@ -49,6 +49,11 @@ export class ThreadStore {
     };
   }
 
+  /** The newest wake's; 0 without a row. Cheaper than the row, whose metadata may be large. */
+  epoch(): number {
+    return this.#sql.exec<{ epoch: number }>("SELECT epoch FROM thread WHERE id = 1").toArray()[0]?.epoch ?? 0;
+  }
+
   save(thread: ThreadRecord): void {
     this.#sql.exec(
       `INSERT INTO thread (id, v, owner, thread_id, metadata, created_at, updated_at, epoch)

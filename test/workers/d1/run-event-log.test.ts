@@ -116,7 +116,7 @@ it("deletes a thread's rows and no others", async () => {
   for (const at of [gone, kept]) {
     await log.flush(at, { epoch: 1, events: [event(1)], thread: thread(), runs: [run()] });
   }
-  await log.deleteThread(gone);
+  await log.deleteThread(gone, { epoch: 1, now: 0 });
   for (const table of ["threads", "runs", "run_events"]) {
     expect(await rows(`SELECT 1 AS one FROM ${table}`, gone.thread_id)).toEqual([]);
     expect(await rows(`SELECT 1 AS one FROM ${table}`, kept.thread_id)).toEqual([{ one: 1 }]);
@@ -127,7 +127,7 @@ it("deletes a run's row and events and leaves its neighbours", async () => {
   const at = key();
   const runs = [run(), run({ run_id: "r2" })];
   await log.flush(at, { epoch: 1, events: [event(1), event(2, { run_id: "r2" }), event(3)], runs });
-  await log.deleteRun(at, "r1");
+  await log.deleteRun(at, "r1", 1);
   expect(await rows("SELECT seq FROM run_events", at.thread_id)).toEqual([{ seq: 2 }]);
   expect(await rows("SELECT run_id FROM runs", at.thread_id)).toEqual([{ run_id: "r2" }]);
 });

@@ -35,7 +35,7 @@ function scene(storage: DurableObjectStorage, before: (outbox: EventOutbox) => v
     threads,
     runs: new RunStore(storage.sql),
     log: new D1RunEventLog(withBefore(() => before(outbox))),
-    epoch: () => 1,
+    fencing: (write) => write({ owner: "alice", threadId: "t", epoch: 1 }),
     now: () => 1_000,
     onFault: () => {},
   });
