@@ -24,6 +24,7 @@ import { type Env, readConfig } from "./env.ts";
 import { createGateway, type Gateway } from "./gateway/app.ts";
 import { D1Assistants } from "./platform/d1/assistants.ts";
 import { D1BatchRepository } from "./platform/d1/batch-repository.ts";
+import { systemPurgeFences } from "./platform/d1/fence.ts";
 import { D1RunEventReader } from "./platform/d1/run-event-reader.ts";
 import { D1SubagentDefinitions } from "./platform/d1/subagent-definitions.ts";
 import { D1ThreadSearch } from "./platform/d1/thread-search.ts";
@@ -206,5 +207,6 @@ export default {
       : consumeBatchWakes(batch, consumerDeps(env)),
   async scheduled(_controller, env) {
     await sweepBatches(sweepDeps(env));
+    await systemPurgeFences(env.DB, Date.now());
   },
 } satisfies ExportedHandler<Env>;
