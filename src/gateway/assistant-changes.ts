@@ -12,11 +12,13 @@ import {
   type PatchAssistantBody,
   UNNAMED_ASSISTANT,
 } from "../protocol/assistants.ts";
+import type { Principal } from "../domain/trust/principal.ts";
 import type { ApiRefusal } from "../protocol/errors.ts";
 import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
 import { type AssistantDeps, findSystemAssistant, noAssistant, toAssistant } from "./assistants.ts";
 import { refuse } from "./errors.ts";
 import { checkLeadOptions } from "./lead-options.ts";
+import { deleteThreadsOf } from "./thread-deletion.ts";
 import type { GatewayDeps } from "./ports.ts";
 
 type Deps = AssistantDeps & Pick<GatewayDeps, "newId" | "now">;
@@ -71,8 +73,38 @@ export async function patchAssistant(
   return toRefusal({ reason: "changed" }, id);
 }
 
-export async function deleteAssistant(deps: Deps, owner: string, id: string): Promise<Result<null, ApiRefusal>> {
+/** An earlier version becomes the current one. It must be one that could be stored now: its graph may be gone by now. */
+export async function setLatestVersion(
+  deps: Deps,
+  owner: string,
+  { id, version }: { readonly id: string; readonly version: number },
+): Promise<Result<Assistant, ApiRefusal>> {
   if (findSystemAssistant(deps, id) !== null) return unchangeable(id);
+  const kept = await deps.assistants.versions(owner, id);
+  const chosen = kept.find((each) => each.version === version);
+  if (chosen !== undefined) {
+    const valid = validateFields(deps, chosen);
+    if (!valid.ok) return valid;
+  }
+  const changed = await deps.assistants.setLatest(owner, { assistantId: id, version }, deps.now());
+  return changed.ok ? ok(toAssistant(changed.value)) : toRefusal(changed.error, id);
+}
+
+type DeleteDeps = Deps & Pick<GatewayDeps, "threads" | "threadSearch">;
+
+/** Threads first: a call that broke off leaves an assistant by which the next call finds the rest. */
+export async function deleteAssistant(
+  deps: DeleteDeps,
+  principal: Principal,
+  { id, deleteThreads }: { readonly id: string; readonly deleteThreads: boolean },
+): Promise<Result<null, ApiRefusal>> {
+  const { owner } = principal;
+  if (findSystemAssistant(deps, id) !== null) return unchangeable(id);
+  if (deleteThreads) {
+    if ((await deps.assistants.find(owner, id)) === undefined) return noAssistant();
+    const deleted = await deleteThreadsOf(deps, principal, { assistant_id: id });
+    if (!deleted.ok) return deleted;
+  }
   return (await deps.assistants.delete(owner, id)) ? ok(null) : noAssistant();
 }
 
@@ -123,6 +155,8 @@ function toRefusal(refusal: AssistantRefusal, id: string) {
   switch (refusal.reason) {
     case "not_found":
       return noAssistant();
+    case "no_version":
+      return refuse("not_found", "Assistant version not found");
     case "already_exists":
       return taken(id);
     case "changed":

@@ -4,9 +4,9 @@
  * deployment takes later is kept and unseen until the id is free again.
  */
 import type { OperatorAgent } from "../domain/assistant/agent-snapshot.ts";
-import type { StoredAssistant } from "../domain/assistant/assistant.ts";
+import type { StoredAssistant, StoredAssistantVersion } from "../domain/assistant/assistant.ts";
 import { type Result, ok } from "../domain/shared/result.ts";
-import type { Assistant, CountAssistantsBody, SearchAssistantsBody } from "../protocol/assistants.ts";
+import type { Assistant, AssistantVersion, CountAssistantsBody, SearchAssistantsBody } from "../protocol/assistants.ts";
 import type { ApiRefusal } from "../protocol/errors.ts";
 import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
 import { refuse } from "./errors.ts";
@@ -65,6 +65,34 @@ export async function searchAssistants(
       compare(left.name, right.name) ||
       compare(left.assistant_id, right.assistant_id),
   );
+}
+
+/** Only the fields that were asked for. */
+export function selectFields(assistant: Assistant, select: SearchAssistantsBody["select"]): Partial<Assistant> {
+  if (select == null) return assistant;
+  return Object.fromEntries(select.map((field) => [field, assistant[field]]));
+}
+
+/** Newest first. The deployment's have the one that configuration has now. */
+export async function listVersions(
+  deps: AssistantDeps,
+  owner: string,
+  { id, metadata }: { readonly id: string; readonly metadata?: Record<string, unknown> | null | undefined },
+): Promise<Result<AssistantVersion[], ApiRefusal>> {
+  const found = await findAssistant(deps, owner, id);
+  if (!found.ok) return found;
+  const { assistant, of } = found.value;
+  const kept = of === "owner" ? (await deps.assistants.versions(owner, id)).map(toVersion) : [];
+  // The row of a Worker from before versions stands nowhere else.
+  const isKept = kept.some(({ version }) => version === assistant.version);
+  const { updated_at, ...current } = assistant;
+  const all = isKept ? kept : [{ ...current, created_at: updated_at }, ...kept];
+  return ok(all.filter((each) => contains(each.metadata, metadata ?? {})));
+}
+
+function toVersion(stored: StoredAssistantVersion): AssistantVersion {
+  const { updated_at: _none, ...version } = toAssistant({ ...stored, updatedAt: stored.createdAt });
+  return version;
 }
 
 export function toAssistant(stored: StoredAssistant): Assistant {

@@ -27,6 +27,41 @@ export const assistantSchema = z
   .meta({ ref: "Assistant" });
 export type Assistant = z.infer<typeof assistantSchema>;
 
+/** One kept version; `created_at` is when it was made. */
+export const assistantVersionSchema = assistantSchema.omit({ updated_at: true }).meta({ ref: "AssistantVersion" });
+export type AssistantVersion = z.infer<typeof assistantVersionSchema>;
+
+/** JSON Schema, or null where the graph tells nothing. */
+const jsonSchemaSchema = z.record(z.string(), z.unknown()).nullable();
+
+export const graphSchemasSchema = z
+  .object({
+    graph_id: z.string(),
+    input_schema: jsonSchemaSchema,
+    output_schema: jsonSchemaSchema,
+    state_schema: jsonSchemaSchema,
+    config_schema: jsonSchemaSchema,
+    context_schema: jsonSchemaSchema,
+  })
+  .meta({ ref: "GraphSchemas" });
+export type GraphSchemas = z.infer<typeof graphSchemasSchema>;
+
+/** What a graph looks like, as LangGraph draws it. */
+export const graphDrawingSchema = z
+  .object({
+    nodes: z.array(z.looseObject({ id: z.union([z.string(), z.number()]), data: z.unknown().optional() })),
+    edges: z.array(
+      z.looseObject({
+        source: z.union([z.string(), z.number()]),
+        target: z.union([z.string(), z.number()]),
+        data: z.string().optional(),
+        conditional: z.boolean().optional(),
+      }),
+    ),
+  })
+  .meta({ ref: "GraphDrawing" });
+export type GraphDrawing = z.infer<typeof graphDrawingSchema>;
+
 const fields = {
   graph_id: clientIdSchema,
   name: z.string().min(1).max(ASSISTANT_NAME_CHARS_MAX),
@@ -72,13 +107,37 @@ export const searchAssistantsBodySchema = countAssistantsBodySchema.extend({
   offset: z.int().min(0).default(0),
   sort_by: z.enum(["assistant_id", "graph_id", "name", "created_at", "updated_at"]).nullish(),
   sort_order: z.enum(["asc", "desc"]).nullish(),
+  /** Which fields the answer has; all of them when absent. */
+  select: z.array(assistantSchema.keyof()).min(1).nullish(),
 });
 export type SearchAssistantsBody = z.output<typeof searchAssistantsBodySchema>;
 
-/** Options of the reference API that Deputy does not honour yet: refused by name. */
-export const UNSUPPORTED_ASSISTANT_OPTIONS = ["select"] as const;
-
-export const deleteAssistantQuerySchema = z.strictObject({
-  /** The SDK always sends it. `true` is refused by name. */
-  delete_threads: z.enum(["false", "0"]).optional(),
+export const assistantVersionsBodySchema = z.strictObject({
+  metadata: metadataSchema.nullish(),
+  limit: z.int().min(1).max(1_000).default(10),
+  offset: z.int().min(0).default(0),
 });
+
+export const latestAssistantBodySchema = z.strictObject({ version: z.int().min(1) });
+
+const queryFlag = z
+  .enum(["true", "1", "false", "0"])
+  .default("false")
+  .transform((value) => value === "true" || value === "1");
+
+/** The SDK always sends it. */
+export const deleteAssistantQuerySchema = z.strictObject({ delete_threads: queryFlag });
+
+/** How many levels of nested graphs a drawing shows: deeper ones than anybody writes. */
+const XRAY_LEVELS_MAX = 100;
+
+export const graphQuerySchema = z.strictObject({
+  xray: z
+    .union([
+      z.enum(["true", "false"]).transform((value) => value === "true"),
+      z.coerce.number().int().min(0).max(XRAY_LEVELS_MAX),
+    ])
+    .default(false),
+});
+
+export const subgraphsQuerySchema = z.strictObject({ recurse: queryFlag });

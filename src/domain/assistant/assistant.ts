@@ -20,12 +20,22 @@ export interface AssistantFields {
 
 export interface StoredAssistant extends AssistantFields {
   readonly assistantId: string;
-  /** 1, and one more for each change. */
+  /** 1, and a later one for each change; an earlier one again when the owner chose it. */
   readonly version: number;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
   readonly updatedAt: number;
 }
+
+/** One version as it was; `createdAt` is the version's own time. */
+export interface StoredAssistantVersion extends AssistantFields {
+  readonly assistantId: string;
+  readonly version: number;
+  readonly createdAt: number;
+}
+
+/** Of one assistant; a further change lets the oldest go. All versions are read at once: 20 of the largest are 6 MB. */
+export const ASSISTANT_VERSIONS_MAX = 20;
 
 /** A search reads them all, and a create counts them. */
 export const ASSISTANTS_MAX = 1_000;
@@ -38,6 +48,8 @@ export const ASSISTANTS_BYTES_MAX = 8_000_000;
 
 export type AssistantRefusal =
   | { readonly reason: "not_found" }
+  /** The assistant is there, that version of it is not, or no more. */
+  | { readonly reason: "no_version" }
   | { readonly reason: "already_exists"; readonly existing: StoredAssistant }
   /** It changed since it was read. */
   | { readonly reason: "changed" }
@@ -54,12 +66,20 @@ export interface AssistantStore {
     assistant: AssistantFields & { readonly assistantId: string },
     now: number,
   ): Promise<Result<StoredAssistant, AssistantRefusal>>;
-  /** Writes `next` over what was read, as its next version; refused as `changed` when it is no longer that. */
+  /** Writes `next` over what was read, as a version later than every other; refused as `changed` when it is no longer that. */
   replace(
     owner: string,
     change: { readonly read: StoredAssistant; readonly next: AssistantFields },
     now: number,
   ): Promise<Result<StoredAssistant, AssistantRefusal>>;
-  /** False when there was none. */
+  /** Newest first; empty for an assistant that is not there. */
+  versions(owner: string, assistantId: string): Promise<readonly StoredAssistantVersion[]>;
+  /** Makes a kept version the current one again; no version is added. */
+  setLatest(
+    owner: string,
+    choice: { readonly assistantId: string; readonly version: number },
+    now: number,
+  ): Promise<Result<StoredAssistant, AssistantRefusal>>;
+  /** With its versions. False when there was none. */
   delete(owner: string, assistantId: string): Promise<boolean>;
 }

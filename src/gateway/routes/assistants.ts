@@ -5,17 +5,19 @@
 import { z } from "zod";
 import {
   assistantSchema,
+  assistantVersionSchema,
+  assistantVersionsBodySchema,
   countAssistantsBodySchema,
   createAssistantBodySchema,
   deleteAssistantQuerySchema,
+  latestAssistantBodySchema,
   patchAssistantBodySchema,
   searchAssistantsBodySchema,
-  UNSUPPORTED_ASSISTANT_OPTIONS,
 } from "../../protocol/assistants.ts";
 import { clientIdSchema } from "../../protocol/identifiers.ts";
 import { answer, empty, json } from "../answers.ts";
-import { createAssistant, deleteAssistant, patchAssistant } from "../assistant-changes.ts";
-import { findAssistant, searchAssistants } from "../assistants.ts";
+import { createAssistant, deleteAssistant, patchAssistant, setLatestVersion } from "../assistant-changes.ts";
+import { findAssistant, listVersions, searchAssistants, selectFields } from "../assistants.ts";
 import { JSON_BODY_BYTES_MAX } from "../bounds.ts";
 import { operation } from "../operation.ts";
 import { paginationHeaders } from "../pagination.ts";
@@ -42,17 +44,22 @@ const search = operation({
   id: "searchAssistants",
   tag: "assistants",
   summary: "Lists the deployment's assistants and the caller's own.",
-  body: {
-    schema: searchAssistantsBodySchema,
-    bytesMax: JSON_BODY_BYTES_MAX,
-    unsupported: { options: UNSUPPORTED_ASSISTANT_OPTIONS },
+  body: { schema: searchAssistantsBodySchema, bytesMax: JSON_BODY_BYTES_MAX },
+  responses: {
+    200: {
+      description: "One page, with the fields of `select` alone when it was given.",
+      schema: z.array(assistantSchema.partial()),
+    },
   },
-  responses: { 200: { description: "One page.", schema: z.array(assistantSchema) } },
   handle: async ({ body, principal, deps }) => {
     const all = await searchAssistants(deps, principal.owner, body);
-    const { offset, limit } = body;
+    const { offset, limit, select } = body;
     const headers = paginationHeaders({ offset, limit, total: all.length });
-    return json(all.slice(offset, offset + limit), { headers });
+    const page = all.slice(offset, offset + limit);
+    return json(
+      page.map((each) => selectFields(each, select)),
+      { headers },
+    );
   },
 });
 
@@ -101,13 +108,51 @@ const remove = operation({
   path: "/assistants/:assistant_id",
   id: "deleteAssistant",
   tag: "assistants",
-  summary: "Deletes an assistant; its runs and threads stay.",
+  summary:
+    "Deletes an assistant with its versions; threads stay, unless `delete_threads` names those whose metadata do.",
   params: assistantParams,
-  query: { schema: deleteAssistantQuerySchema, unsupported: { values: { delete_threads: ["true", "1"] } } },
+  query: { schema: deleteAssistantQuerySchema },
   responses: { 204: { description: "Deleted." } },
-  errors: ["not_found", "forbidden"],
-  handle: async ({ params, principal, deps }) =>
-    answer(await deleteAssistant(deps, principal.owner, params.assistant_id), () => empty(204)),
+  errors: ["not_found", "forbidden", "overloaded"],
+  handle: async ({ params, query, principal, deps }) => {
+    const what = { id: params.assistant_id, deleteThreads: query.delete_threads };
+    return answer(await deleteAssistant(deps, principal, what), () => empty(204));
+  },
 });
 
-export const assistantOperations = [create, search, count, get, patch, remove] as const;
+const versions = operation({
+  method: "post",
+  path: "/assistants/:assistant_id/versions",
+  id: "listAssistantVersions",
+  tag: "assistants",
+  summary: "The versions that are kept, newest first.",
+  params: assistantParams,
+  body: { schema: assistantVersionsBodySchema, bytesMax: JSON_BODY_BYTES_MAX },
+  responses: { 200: { description: "One page.", schema: z.array(assistantVersionSchema) } },
+  errors: ["not_found"],
+  handle: async ({ params, body, principal, deps }) => {
+    const { metadata, offset, limit } = body;
+    const all = await listVersions(deps, principal.owner, { id: params.assistant_id, metadata });
+    return answer(all, (list) =>
+      json(list.slice(offset, offset + limit), { headers: paginationHeaders({ offset, limit, total: list.length }) }),
+    );
+  },
+});
+
+const latest = operation({
+  method: "post",
+  path: "/assistants/:assistant_id/latest",
+  id: "setLatestAssistantVersion",
+  tag: "assistants",
+  summary: "Makes a kept version the current one again; the next change is a version later than all.",
+  params: assistantParams,
+  body: { schema: latestAssistantBodySchema, bytesMax: JSON_BODY_BYTES_MAX },
+  responses: { 200: ASSISTANT },
+  errors: ["not_found", "forbidden", "too_large"],
+  handle: async ({ params, body, principal, deps }) => {
+    const choice = { id: params.assistant_id, version: body.version };
+    return answer(await setLatestVersion(deps, principal.owner, choice), (current) => json(current));
+  },
+});
+
+export const assistantOperations = [create, search, count, get, patch, remove, versions, latest] as const;

@@ -2,6 +2,7 @@ import { env } from "cloudflare:test";
 import { beforeEach, describe, expect, it } from "vitest";
 import {
   ASSISTANT_BYTES_MAX,
+  ASSISTANT_VERSIONS_MAX,
   ASSISTANTS_BYTES_MAX,
   ASSISTANTS_MAX,
   type AssistantFields,
@@ -12,6 +13,7 @@ const store = new D1Assistants(env.DB);
 
 beforeEach(async () => {
   await env.DB.exec("DELETE FROM assistants");
+  await env.DB.exec("DELETE FROM assistant_versions");
 });
 
 const fields = (over: Partial<AssistantFields> = {}): AssistantFields => ({
@@ -155,40 +157,33 @@ describe("R6 assistants in D1", () => {
     });
   });
 
-  it("cost one row written for a create, a change and a deletion, and one read for a look-up", async () => {
-    await fill(50, 20);
+  it("cost two rows written for a create and a change, three once the oldest version goes", async () => {
     const written: number[] = [];
-    const read: number[] = [];
     const counting = new Proxy(env.DB, {
       get(db, name) {
-        if (name !== "prepare") return Reflect.get(db, name) as unknown;
-        return (sql: string) => counted(db.prepare(sql));
+        if (name !== "batch") {
+          const value = Reflect.get(db, name) as unknown;
+          return typeof value === "function" ? (value as (...args: unknown[]) => unknown).bind(db) : value;
+        }
+        return async (statements: D1PreparedStatement[]) => {
+          const results = await db.batch(statements);
+          written.push(results.reduce((sum, { meta }) => sum + meta.rows_written, 0));
+          return results;
+        };
       },
     });
-    function counted(statement: D1PreparedStatement): D1PreparedStatement {
-      return new Proxy(statement, {
-        get(target, name) {
-          if (name === "bind") return (...values: unknown[]) => counted(target.bind(...values));
-          if (name !== "all" && name !== "run" && name !== "raw") return Reflect.get(target, name) as unknown;
-          return async (...args: unknown[]) => {
-            const { meta } = await target.all();
-            written.push(meta.rows_written);
-            read.push(meta.rows_read);
-            return name === "raw" ? target.raw(...(args as [])) : target.all();
-          };
-        },
-      });
-    }
     const metered = new D1Assistants(counting);
-    await metered.find("alice", "filler-1");
-    expect(read).toEqual([1]);
-    written.length = 0;
-    await env.DB.exec("DELETE FROM assistants");
-    // Each statement runs twice here, the second time without effect: the first one's numbers are counted.
-    await metered.create("alice", { assistantId: "a1", ...fields() }, 1).catch(() => undefined);
-    const stored = (await store.find("alice", "a1"))!;
-    await metered.replace("alice", { read: stored, next: fields({ name: "new" }) }, 2);
+    const made = await metered.create("alice", { assistantId: "a1", ...fields() }, 1);
+    if (!made.ok) throw new Error("refused");
+    let read = made.value;
+    for (let change = 1; change <= ASSISTANT_VERSIONS_MAX; change += 1) {
+      const changed = await metered.replace("alice", { read, next: fields({ name: `n${change}` }) }, 2);
+      if (!changed.ok) throw new Error("refused");
+      read = changed.value;
+    }
+    await metered.setLatest("alice", { assistantId: "a1", version: 5 }, 3);
+    expect(written).toEqual([2, ...Array.from({ length: ASSISTANT_VERSIONS_MAX - 1 }, () => 2), 3, 1]);
     await metered.delete("alice", "a1");
-    expect(written.filter((rows) => rows > 0)).toEqual([1, 1, 1]);
+    expect(written.at(-1)).toBe(1 + ASSISTANT_VERSIONS_MAX);
   });
 });

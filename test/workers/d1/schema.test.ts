@@ -1,7 +1,7 @@
 import { env } from "cloudflare:test";
 import { getTableConfig, type SQLiteTable } from "drizzle-orm/sqlite-core";
 import { expect, it } from "vitest";
-import { assistants } from "../../../src/platform/d1/schema/assistants.ts";
+import { assistants, assistantVersions } from "../../../src/platform/d1/schema/assistants.ts";
 import { subagentDefinitions } from "../../../src/platform/d1/schema/subagents.ts";
 import { runEvents, runs, threads } from "../../../src/platform/d1/schema/threads.ts";
 
@@ -36,6 +36,7 @@ it.each([
   ["run_events", runEvents],
   ["subagent_definitions", subagentDefinitions],
   ["assistants", assistants],
+  ["assistant_versions", assistantVersions],
 ])("R206: the drizzle schema of %s is what the migrations made", async (name, table) => {
   expect(getTableConfig(table).name).toBe(name);
   expect(described(table)).toEqual(await migrated(name));

@@ -228,9 +228,10 @@ describe("PATCH /assistants/{id}", () => {
 describe("DELETE /assistants/{id}", () => {
   it("answers 204 once, with the query the SDK sends; threads are not deleted with it", async () => {
     await created({ assistant_id: "mine" });
-    const refused = await call("DELETE", "/assistants/mine?delete_threads=true");
-    const body = await refused.json<Failure>();
-    expect([refused.status, body.code, body.details?.["field"]]).toEqual([422, "unsupported_option", "delete_threads"]);
+    expect(await failure(await call("DELETE", "/assistants/mine?delete_threads=maybe"))).toEqual([
+      422,
+      "invalid_request",
+    ]);
     const deleted = await call("DELETE", "/assistants/mine?delete_threads=false");
     expect([deleted.status, await deleted.text()]).toEqual([204, ""]);
     expect(await failure(await call("DELETE", "/assistants/mine"))).toEqual([404, "not_found"]);
@@ -245,6 +246,8 @@ describe("whose an assistant is", () => {
         for (const answer of [
           await call("PATCH", `/assistants/${id}`, { name: "x" }, key),
           await call("DELETE", `/assistants/${id}`, undefined, key),
+          await call("DELETE", `/assistants/${id}?delete_threads=true`, undefined, key),
+          await call("POST", `/assistants/${id}/latest`, { version: 1 }, key),
         ]) {
           const refusal = await answer.json<Failure>();
           expect([answer.status, refusal.code]).toEqual([403, "forbidden"]);
@@ -261,6 +264,9 @@ describe("whose an assistant is", () => {
       ["GET", (id) => `/assistants/${id}`],
       ["PATCH", (id) => `/assistants/${id}`, () => ({ name: "x" })],
       ["DELETE", (id) => `/assistants/${id}`],
+      ["DELETE", (id) => `/assistants/${id}?delete_threads=true`],
+      ["POST", (id) => `/assistants/${id}/versions`, () => ({})],
+      ["POST", (id) => `/assistants/${id}/latest`, () => ({ version: 1 })],
       ...[
         "/threads/t/runs",
         "/threads/t/runs/stream",
@@ -355,8 +361,8 @@ describe("search and count", () => {
   });
 
   it("refuse what they do not know", async () => {
-    const selected = await call("POST", "/assistants/search", { select: ["name"] });
-    expect(await failure(selected)).toEqual([422, "unsupported_option"]);
+    const selected = await call("POST", "/assistants/search", { select: ["secret"] });
+    expect(await failure(selected)).toEqual([422, "invalid_request"]);
     expect(await failure(await call("POST", "/assistants/count", { limit: 1 }))).toEqual([422, "invalid_request"]);
     expect(await failure(await call("POST", "/assistants/search", { limit: 1_001 }))).toEqual([422, "invalid_request"]);
   });
