@@ -25,6 +25,13 @@ export interface RunnableGraph {
   getState(config: RunnableConfig, options?: { subgraphs?: boolean }): Promise<StateSnapshot>;
   getStateHistory(config: RunnableConfig, options?: Record<string, unknown>): AsyncIterable<StateSnapshot>;
   updateState(config: RunnableConfig, values: unknown, asNode?: string): Promise<RunnableConfig>;
+  /** Steps of a thread that is made with a history; absent on graphs that are no LangGraph graph. */
+  bulkUpdateState?(
+    config: RunnableConfig,
+    supersteps: readonly { updates: readonly { values?: unknown; asNode?: string }[] }[],
+  ): Promise<RunnableConfig>;
+  /** Its nodes that are graphs, by namespace. */
+  getSubgraphsAsync?(namespace?: string, recurse?: boolean): AsyncIterable<[string, unknown]>;
 }
 
 /** What ties a graph to one thread's object. */

@@ -1,26 +1,22 @@
 /**
- * ThreadState as clients read and edit it (langgraph-api.md B3, ThreadState). Owns the wire shape; the graph and the
- * saver own the state. An edit is checked before it is written, so that a refused one leaves the thread as it was.
+ * The thread's state as clients read and edit it. Owns which checkpoint a request means and the checks before an edit:
+ * a refused one leaves the thread as it was. The wire shape is `state-view.ts`; the graph and the saver own the state.
  */
-import type { RunnableConfig } from "@langchain/core/runnables";
-import type { StateSnapshot } from "@langchain/langgraph";
-import { toWire, toWireValues } from "../agent/wire/to-wire.ts";
 import type { ThreadState } from "../agent/thread-state/thread-state.ts";
 import { err, ok } from "../domain/shared/result.ts";
 import type { RpcResult } from "../protocol/errors.ts";
-import type { CheckpointRef, HistoryBody, ThreadStateBody, UpdateStateBody } from "../protocol/threads.ts";
+import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
+import type { HistoryBody, SelectedState, StateQuery, ThreadStateBody, UpdateStateBody } from "../protocol/threads.ts";
 import { prepareLeadInput } from "./run-input.ts";
+import { findStatePlace } from "./state-place.ts";
+import { isStored, selectFields, toCheckpointRef, toStateBody } from "./state-view.ts";
 import type { ThreadContext } from "./thread-context.ts";
 
-const EMPTY_STATE: ThreadStateBody = {
-  values: {},
-  next: [],
-  checkpoint: null,
-  metadata: {},
-  created_at: null,
-  parent_checkpoint: null,
-  tasks: [],
-};
+/** LangGraph's own words in a checkpoint's metadata, which it reads again; a client writes none of them. */
+const RESERVED_METADATA = ["source", "step", "parents", "writes", "thread_id", "counters_since_delta_snapshot"];
+
+/** Of a checkpoint's metadata as JSON: it is read with every state. */
+const CHECKPOINT_METADATA_CHARS_MAX = 64_000;
 
 export class StateService {
   readonly #context: ThreadContext;
@@ -29,31 +25,35 @@ export class StateService {
     this.#context = context;
   }
 
-  async get(query: { checkpoint_id?: string; subgraphs?: boolean }): Promise<RpcResult<ThreadStateBody>> {
-    const { graph, configurable } = await this.#context.graphs.forState();
-    const at = query.checkpoint_id === undefined ? {} : { checkpoint_id: query.checkpoint_id };
-    if (query.checkpoint_id !== undefined && !(await this.#context.hasCheckpoint(query.checkpoint_id)))
-      return noCheckpoint(query.checkpoint_id);
-    const snapshot = await graph.getState(
-      { configurable: { ...configurable, ...at } },
-      { subgraphs: query.subgraphs === true },
-    );
-    return ok(this.#toBody(snapshot));
+  async get(query: StateQuery): Promise<RpcResult<SelectedState>> {
+    const state = await this.#read(query);
+    return state.ok ? ok(selectFields(state.value, query.select)) : state;
+  }
+
+  /** The newest state of the root, whole. */
+  async current(): Promise<RpcResult<ThreadStateBody>> {
+    return this.#read({});
   }
 
   /** Newest first. */
-  async history(body: HistoryBody): Promise<RpcResult<ThreadStateBody[]>> {
-    const { graph, configurable } = await this.#context.graphs.forState();
+  async history(body: HistoryBody): Promise<RpcResult<SelectedState[]>> {
+    const place = await findStatePlace(this.#context, body.checkpoint ?? {});
+    if (place === undefined) return noCheckpoint(body.checkpoint);
     const before = beforeId(body.before);
-    const from = body.checkpoint?.checkpoint_id;
-    const states: ThreadStateBody[] = [];
+    const ns = body.checkpoint?.checkpoint_ns ?? "";
+    // LangGraph would take an unknown id for a place in the order of ids, and answer the first page again.
+    if (before !== undefined && !this.#context.saver.has(this.#context.threadId, ns, before)) {
+      return noCheckpoint({ checkpoint_id: before });
+    }
     const options = {
       limit: body.limit,
       ...(body.metadata ? { filter: body.metadata } : {}),
-      ...(before === undefined ? {} : { before: { configurable: { ...configurable, checkpoint_id: before } } }),
+      ...(before === undefined ? {} : { before: { configurable: { checkpoint_id: before } } }),
     };
-    const config = { configurable: { ...configurable, ...(from ? { checkpoint_id: from } : {}) } };
-    for await (const snapshot of graph.getStateHistory(config, options)) states.push(this.#toBody(snapshot));
+    const states: SelectedState[] = [];
+    for await (const snapshot of place.graph.getStateHistory(place.config, options)) {
+      states.push(selectFields(toStateBody(snapshot), body.select));
+    }
     return ok(states);
   }
 
@@ -61,94 +61,99 @@ export class StateService {
     return this.#context.edits.run(() => this.#update(body));
   }
 
+  /** Merges into the metadata of the newest checkpoint, so that `history` finds it by it. One row. */
+  patchMetadata(metadata: Record<string, unknown>): Promise<RpcResult<null>> {
+    return this.#context.edits.run(async () => {
+      if (this.#context.runs.active().length > 0) return busy();
+      const reserved = Object.keys(metadata).find((key) => RESERVED_METADATA.includes(key) || key.startsWith("__"));
+      if (reserved !== undefined) {
+        const message = `metadata.${reserved}: is written by the graph; not by a client: ${RESERVED_METADATA.join(", ")} and names that start with '__'`;
+        return err({ code: "invalid_request", message, details: { path: ["metadata", reserved] } });
+      }
+      const head = this.#context.headCheckpointId();
+      if (head === null) return err({ code: "not_found", message: "the thread has no state yet" });
+      const patched = await this.#context.saver.patchMetadata(
+        { threadId: this.#context.threadId, checkpointNs: "", checkpointId: head },
+        metadata,
+        CHECKPOINT_METADATA_CHARS_MAX,
+      );
+      if (patched) return ok(null);
+      const message = `metadata: at most ${CHECKPOINT_METADATA_CHARS_MAX} characters of JSON in a checkpoint`;
+      return err({ code: "too_large", message, details: { path: ["metadata"], limit: CHECKPOINT_METADATA_CHARS_MAX } });
+    });
+  }
+
+  async #read(query: StateQuery): Promise<RpcResult<ThreadStateBody>> {
+    const place = await findStatePlace(this.#context, query);
+    if (place === undefined) return noCheckpoint(query);
+    const snapshot = await place.graph.getState(place.config, { subgraphs: query.subgraphs === true });
+    const isNamed = place.checkpointId !== undefined || (query.checkpoint_ns ?? "") !== "";
+    return isNamed && !isStored(snapshot) ? noCheckpoint(query) : ok(toStateBody(snapshot));
+  }
+
   async #update(body: UpdateStateBody): Promise<RpcResult<{ checkpoint: Record<string, unknown> }>> {
-    if (this.#context.runs.active().length > 0) {
-      return err({ code: "thread_busy", message: "thread has an active run; its state cannot be edited now" });
-    }
-    const { graph, configurable } = await this.#context.graphs.forState();
+    if (this.#context.runs.active().length > 0) return busy();
     // LangGraph stumbles over names that every object has.
     if (body.as_node !== undefined && body.as_node in Object.prototype) {
       return err({ code: "invalid_request", message: `as_node: the graph has no node '${body.as_node}'` });
     }
-    const at = body.checkpoint_id ?? body.checkpoint?.checkpoint_id;
-    if (at && !(await this.#context.hasCheckpoint(at))) return noCheckpoint(at);
-    const config: RunnableConfig = { configurable: { ...configurable, ...(at ? { checkpoint_id: at } : {}) } };
-    const state = (await graph.getState(config)).values as ThreadState;
-    const values = await this.#prepare(state, body);
+    const at = { ...body.checkpoint, ...(body.checkpoint_id ? { checkpoint_id: body.checkpoint_id } : {}) };
+    const place = await findStatePlace(this.#context, at);
+    if (place === undefined) return noCheckpoint(at);
+    const snapshot = await place.graph.getState(place.config);
+    const isNamed = place.checkpointId !== undefined || (at.checkpoint_ns ?? "") !== "";
+    if (isNamed && !isStored(snapshot)) return noCheckpoint(at);
+    const values = await this.prepareValues(snapshot.values as Partial<ThreadState>, body.values);
     if (!values.ok) return values;
     try {
-      const updated = await graph.updateState(config, values.value, body.as_node);
-      return ok({ checkpoint: toRef(updated) });
+      const updated = await place.graph.updateState(place.config, values.value, body.as_node);
+      return ok({ checkpoint: toCheckpointRef(updated) });
     } catch (error) {
-      if (error instanceof Error && error.name === "InvalidUpdateError") {
-        return err({ code: "invalid_request", message: error.message });
-      }
+      const refused = refusedUpdate(error);
+      if (refused !== undefined) return refused;
       throw error;
     }
   }
 
-  async #prepare(state: ThreadState, body: UpdateStateBody): Promise<RpcResult<unknown>> {
-    if (body.values === null || body.values === undefined) return ok(null);
-    if (Array.isArray(body.values)) {
+  /** Values as the thread's graph may take them: messages become message objects with ids, removals are checked. */
+  async prepareValues(state: Partial<ThreadState>, values: unknown): Promise<RpcResult<unknown>> {
+    if (values === null || values === undefined) return ok(null);
+    // Only the lead's channels are known here; another graph's own reducers take what its node would write.
+    if (this.#context.graphs.stateGraphId() !== LEAD_GRAPH_ID) return ok(values);
+    if (Array.isArray(values) || typeof values !== "object") {
       return err({ code: "invalid_request", message: "values: must be one object", details: { path: ["values"] } });
     }
-    const prepared = prepareLeadInput(state.messages ?? [], body.values, () => this.#context.newId());
+    const prepared = prepareLeadInput(state.messages ?? [], values as Record<string, unknown>, () =>
+      this.#context.newId(),
+    );
     if (!prepared.ok) return prepared;
-    const { values, messages } = prepared.value;
-    return ok(values["messages"] === undefined ? values : { ...values, messages });
-  }
-
-  #toBody(snapshot: StateSnapshot): ThreadStateBody {
-    // LangGraph answers an empty thread with a snapshot that names no checkpoint.
-    if (snapshot.config.configurable?.["checkpoint_id"] === undefined) return EMPTY_STATE;
-    return {
-      values: toWireValues(snapshot.values),
-      next: [...snapshot.next],
-      checkpoint: toRef(snapshot.config),
-      metadata: toWire(snapshot.metadata ?? {}) as Record<string, unknown>,
-      created_at: snapshot.createdAt ?? null,
-      parent_checkpoint: snapshot.parentConfig === undefined ? null : toRef(snapshot.parentConfig),
-      tasks: snapshot.tasks.map((task) => toTask(task)),
-    };
+    const { values: checked, messages } = prepared.value;
+    return ok(checked["messages"] === undefined ? checked : { ...checked, messages });
   }
 }
 
-function toTask(task: StateSnapshot["tasks"][number]): ThreadStateBody["tasks"][number] {
-  const nested = toNested(task.state);
-  return {
-    id: task.id,
-    name: task.name,
-    error: task.error === undefined ? null : toErrorText(task.error),
-    interrupts: task.interrupts.map(({ id, value }) => ({ ...(id === undefined ? {} : { id }), value: toWire(value) })),
-    checkpoint: nested.config === undefined ? null : toRef(nested.config),
-    state: nested.snapshot === undefined ? null : toWireValues(nested.snapshot.values),
-  };
+/** What LangGraph says about an update that no node can have made. */
+export function refusedUpdate(error: unknown): RpcResult<never> | undefined {
+  if (!(error instanceof Error) || error.name !== "InvalidUpdateError") return undefined;
+  return err({ code: "invalid_request", message: error.message });
 }
 
-/** A task's child graph: its state when it was asked for, else where that state stands. */
-function toNested(state: unknown): { config?: RunnableConfig; snapshot?: StateSnapshot } {
-  if (typeof state !== "object" || state === null) return {};
-  if ("configurable" in state) return { config: state as RunnableConfig };
-  return "values" in state ? { snapshot: state as StateSnapshot, config: (state as StateSnapshot).config } : {};
-}
-
-function toErrorText(error: unknown): string {
-  return error instanceof Error ? `${error.name}: ${error.message}` : JSON.stringify(error);
-}
-
-function toRef(config: RunnableConfig): CheckpointRef {
-  const { thread_id, checkpoint_ns, checkpoint_id } = (config.configurable ?? {}) as Record<string, string | undefined>;
-  return { thread_id: thread_id ?? "", checkpoint_ns: checkpoint_ns ?? "", checkpoint_id: checkpoint_id ?? null };
+function busy(): RpcResult<never> {
+  return err({ code: "thread_busy", message: "thread has an active run; its state cannot be edited now" });
 }
 
 function beforeId(before: HistoryBody["before"]): string | undefined {
   if (before === null || before === undefined) return undefined;
   if (typeof before === "string") return before;
-  if ("configurable" in before)
-    return (before as { configurable: { checkpoint_id: string } }).configurable.checkpoint_id;
-  return (before as { checkpoint_id?: string | null }).checkpoint_id ?? undefined;
+  return "configurable" in before
+    ? (before as { configurable: { checkpoint_id: string } }).configurable.checkpoint_id
+    : (before as { checkpoint_id: string }).checkpoint_id;
 }
 
-function noCheckpoint(checkpointId: string): RpcResult<never> {
-  return err({ code: "not_found", message: `no checkpoint '${checkpointId}' on this thread` });
+function noCheckpoint(
+  at: { checkpoint_id?: string | null | undefined; checkpoint_ns?: string | null | undefined } | null | undefined,
+): RpcResult<never> {
+  const under = at?.checkpoint_ns ? ` under '${at.checkpoint_ns}'` : "";
+  const what = at?.checkpoint_id ? `no checkpoint '${at.checkpoint_id}'${under}` : `no checkpoint${under}`;
+  return err({ code: "not_found", message: `${what} on this thread` });
 }

@@ -19,6 +19,8 @@ export interface ThreadGraphsPorts {
   readonly binding: (principal: Principal | undefined) => GraphBinding;
   readonly saver: () => BaseCheckpointSaver;
   readonly principalOf: (run: RunRecord) => Principal;
+  /** The graph that a thread without runs was made for. */
+  readonly madeFor: () => unknown;
 }
 
 export class ThreadGraphs {
@@ -51,10 +53,15 @@ export class ThreadGraphs {
     return { ...run, notes: { ...kept, ...(isPlain ? {} : { adjusted_options: adjusted }) } };
   }
 
-  /** The graph whose channels the thread's state has: its newest run's, else the lead agent's. */
+  /** Whose channels the thread's state has: of its newest run's graph, else of the one it was made for, else the lead agent's. */
+  stateGraphId(): string {
+    const known = this.#ports.runs.newestGraphId() ?? this.#ports.madeFor();
+    return typeof known === "string" && this.#ports.catalog.has(known) ? known : LEAD_GRAPH_ID;
+  }
+
+  /** The graph that reads the thread's state. */
   async forState(): Promise<BuiltGraph> {
-    const newest = this.#ports.runs.newestGraphId() ?? LEAD_GRAPH_ID;
-    const graphId = this.#ports.catalog.has(newest) ? newest : LEAD_GRAPH_ID;
+    const graphId = this.stateGraphId();
     const known = this.#forState.get(graphId);
     if (known !== undefined) return known;
     const built = await this.#build(graphId, {}, this.#ports.binding(undefined));

@@ -12,7 +12,14 @@ import type { Batch, CreateBatchBody } from "../protocol/batches.ts";
 import type { RpcResult } from "../protocol/errors.ts";
 import type { ListRunsQuery, Run } from "../protocol/runs.ts";
 import type { RunCommand, ThreadAddress, ThreadRpc } from "../protocol/thread-rpc.ts";
-import type { CreateThreadBody, HistoryBody, Thread, ThreadStateBody, UpdateStateBody } from "../protocol/threads.ts";
+import type {
+  CreateThreadBody,
+  HistoryBody,
+  SelectedState,
+  StateQuery,
+  Thread,
+  UpdateStateBody,
+} from "../protocol/threads.ts";
 import { noThread } from "./no-thread.ts";
 import { type FileContent, ThreadFiles } from "./thread-files.ts";
 import { principalOf } from "./principal-of.ts";
@@ -71,10 +78,7 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
     return this.#deletion;
   }
 
-  async getState(
-    address: ThreadAddress,
-    query: { checkpoint_id?: string; subgraphs?: boolean },
-  ): Promise<RpcResult<ThreadStateBody>> {
+  async getState(address: ThreadAddress, query: StateQuery): Promise<RpcResult<SelectedState>> {
     return this.#on(address, (runtime) => runtime.state.get(query));
   }
 
@@ -85,7 +89,11 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
     return this.#on(address, (runtime) => runtime.state.update(body));
   }
 
-  async history(address: ThreadAddress, body: HistoryBody): Promise<RpcResult<ThreadStateBody[]>> {
+  async patchState(address: ThreadAddress, metadata: Record<string, unknown>): Promise<RpcResult<null>> {
+    return this.#on(address, (runtime) => runtime.state.patchMetadata(metadata));
+  }
+
+  async history(address: ThreadAddress, body: HistoryBody): Promise<RpcResult<SelectedState[]>> {
     return this.#on(address, (runtime) => runtime.state.history(body));
   }
 

@@ -38,7 +38,7 @@ export class ThreadService {
 
   async get(): Promise<RpcResult<Thread>> {
     const thread = this.#context.thread();
-    const state = await this.#state.get({});
+    const state = await this.#state.current();
     return state.ok ? ok(this.#toThread(thread, state.value)) : state;
   }
 

@@ -15,7 +15,7 @@ import type { Role } from "../domain/trust/principal.ts";
 import type { CreateBatchBody, Batch } from "./batches.ts";
 import type { RpcResult } from "./errors.ts";
 import type { CreateRunBody, ListRunsQuery, Run } from "./runs.ts";
-import type { CreateThreadBody, HistoryBody, Thread, ThreadStateBody, UpdateStateBody } from "./threads.ts";
+import type { CreateThreadBody, HistoryBody, SelectedState, StateQuery, Thread, UpdateStateBody } from "./threads.ts";
 
 export const THREAD_RPC_VERSION = 1;
 
@@ -51,15 +51,14 @@ export interface ThreadRpc {
   patchThread(address: ThreadAddress, metadata: Record<string, unknown>): Promise<RpcResult<Thread>>;
   deleteThread(address: ThreadAddress): Promise<RpcResult<null>>;
 
-  getState(
-    address: ThreadAddress,
-    query: { checkpoint_id?: string; subgraphs?: boolean },
-  ): Promise<RpcResult<ThreadStateBody>>;
+  getState(address: ThreadAddress, query: StateQuery): Promise<RpcResult<SelectedState>>;
   updateState(
     address: ThreadAddress,
     body: UpdateStateBody,
   ): Promise<RpcResult<{ checkpoint: Record<string, unknown> }>>;
-  history(address: ThreadAddress, body: HistoryBody): Promise<RpcResult<ThreadStateBody[]>>;
+  /** Merges into the metadata of the newest checkpoint. */
+  patchState(address: ThreadAddress, metadata: Record<string, unknown>): Promise<RpcResult<null>>;
+  history(address: ThreadAddress, body: HistoryBody): Promise<RpcResult<SelectedState[]>>;
 
   createRun(address: ThreadAddress, command: RunCommand): Promise<RpcResult<Run>>;
   listRuns(address: ThreadAddress, query: ListRunsQuery): Promise<RpcResult<Run[]>>;

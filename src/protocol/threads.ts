@@ -16,7 +16,6 @@ export const UNSUPPORTED_THREAD_OPTIONS = {
   create: ["supersteps", "ttl"],
   patch: ["ttl"],
   search: ["select", "values", "extract"],
-  state: ["select"],
 } as const;
 
 export const patchThreadBodySchema = z.strictObject({ metadata: metadataSchema });
@@ -80,41 +79,102 @@ export const threadStateSchema = z
         name: z.string(),
         error: z.string().nullable(),
         interrupts: z.array(interruptSchema),
+        /** Where the task's subgraph stands, unless its state was asked for. */
         checkpoint: checkpointRefSchema.nullable(),
+        /** The subgraph's ThreadState, with `subgraphs`. */
         state: z.unknown(),
-        result: z.unknown().optional(),
-        path: z.array(z.unknown()).optional(),
+        result: z.unknown(),
+        path: z.array(z.unknown()),
       }),
     ),
+    /** Of all tasks; only where `select` names it. */
+    interrupts: z.array(interruptSchema).optional(),
   })
   .meta({ ref: "ThreadState" });
 export type ThreadStateBody = z.infer<typeof threadStateSchema>;
 
+/** What `select` left of a state. */
+export type SelectedState = Partial<ThreadStateBody>;
+
+const STATE_FIELDS = [
+  "values",
+  "next",
+  "tasks",
+  "checkpoint",
+  "metadata",
+  "created_at",
+  "parent_checkpoint",
+  "interrupts",
+] as const;
+/** More than a state has fields and channels a client names. */
+const SELECT_FIELDS_MAX = 100;
+const VALUES_KEY = /^values\../;
+
+const stateFieldSchema = z
+  .string()
+  .refine((field) => STATE_FIELDS.some((known) => known === field) || VALUES_KEY.test(field), {
+    message: `must be one of ${STATE_FIELDS.join(", ")} or values.<key>`,
+  });
+export const stateSelectSchema = z.array(stateFieldSchema).min(1).max(SELECT_FIELDS_MAX);
+/** In a query the name repeats. */
+export const stateSelectQuerySchema = z
+  .union([stateFieldSchema, stateSelectSchema])
+  .transform((given) => (typeof given === "string" ? [given] : given));
+
+/** Bounds a namespace's text: levels are bounded by the graphs, names are not. */
+const CHECKPOINT_NS_CHARS_MAX = 2_048;
+const CHECKPOINT_ID_CHARS_MAX = 128;
+export const checkpointIdSchema = z.string().min(1).max(CHECKPOINT_ID_CHARS_MAX);
+const checkpointNsSchema = z.string().max(CHECKPOINT_NS_CHARS_MAX);
+
+/** A checkpoint as a request names it: of the root, or of a subgraph. */
+const askedCheckpointSchema = z.strictObject({
+  thread_id: z.string().nullish(),
+  checkpoint_ns: checkpointNsSchema.nullish(),
+  checkpoint_id: checkpointIdSchema.nullish(),
+  /** Ids of the parents' checkpoints; the namespace and the id say the same. */
+  checkpoint_map: z.record(z.string(), z.unknown()).nullish(),
+});
+
 export const updateStateBodySchema = z.strictObject({
   values: z.union([z.record(z.string(), z.unknown()), z.array(z.record(z.string(), z.unknown()))]).nullish(),
-  checkpoint: checkpointRefSchema.partial().nullish(),
-  checkpoint_id: z.string().nullish(),
+  checkpoint: askedCheckpointSchema.nullish(),
+  checkpoint_id: checkpointIdSchema.nullish(),
   as_node: z.string().optional(),
 });
 export type UpdateStateBody = z.output<typeof updateStateBodySchema>;
 
-/** `POST /threads/{t}/state/checkpoint`: the root graph's state at one checkpoint. */
+/** `PATCH /threads/{t}/state`: merged into the metadata of the newest checkpoint. */
+export const patchStateBodySchema = z.strictObject({ metadata: metadataSchema });
+
+/** `POST /threads/{t}/state/checkpoint`: the state of the root or of a subgraph, at a checkpoint or the newest. */
 export const stateAtCheckpointBodySchema = z.strictObject({
-  checkpoint: checkpointRefSchema.partial().extend({ checkpoint_id: z.string().min(1).max(128) }),
+  checkpoint: askedCheckpointSchema,
   subgraphs: z.boolean().nullish(),
+  select: stateSelectSchema.nullish(),
 });
+
+/** Which state a client reads. */
+export interface StateQuery {
+  readonly checkpoint_id?: string | undefined;
+  /** A subgraph's namespace; absent for the root. */
+  readonly checkpoint_ns?: string | undefined;
+  readonly subgraphs?: boolean | undefined;
+  readonly select?: readonly string[] | undefined;
+}
 
 export const historyBodySchema = z.strictObject({
   limit: z.int().min(1).max(1_000).default(10),
   before: z
     .union([
-      z.string(),
-      z.looseObject({ configurable: z.looseObject({ checkpoint_id: z.string() }) }),
-      checkpointRefSchema.partial(),
+      checkpointIdSchema,
+      z.looseObject({ configurable: z.looseObject({ checkpoint_id: checkpointIdSchema }) }),
+      askedCheckpointSchema.extend({ checkpoint_id: checkpointIdSchema }),
     ])
     .nullish(),
   metadata: metadataSchema.nullish(),
-  checkpoint: checkpointRefSchema.partial().nullish(),
+  checkpoint: askedCheckpointSchema.nullish(),
+  select: stateSelectSchema.nullish(),
 });
 export type HistoryBody = z.output<typeof historyBodySchema>;
 

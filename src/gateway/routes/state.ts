@@ -1,33 +1,53 @@
 import { z } from "zod";
-import { type Result, ok } from "../../domain/shared/result.ts";
-import type { ApiRefusal } from "../../protocol/errors.ts";
 import {
+  checkpointIdSchema,
   historyBodySchema,
-  stateAtCheckpointBodySchema,
+  patchStateBodySchema,
   threadStateSchema,
-  UNSUPPORTED_THREAD_OPTIONS,
+  stateAtCheckpointBodySchema,
+  type StateQuery,
+  stateSelectQuerySchema,
   updateStateBodySchema,
 } from "../../protocol/threads.ts";
-import { answer, json } from "../answers.ts";
+import { answer, empty, json } from "../answers.ts";
 import { JSON_BODY_BYTES_MAX, RUN_BODY_BYTES_MAX } from "../bounds.ts";
+import { refuse } from "../errors.ts";
 import { addressOf, type Answer, type Call, operation } from "../operation.ts";
 import { queryFlag, threadParams } from "../shapes.ts";
-import { refuseOption } from "../unsupported.ts";
 
-const STATE = { description: "The state.", schema: threadStateSchema } as const;
-const HISTORY = { description: "Newest first.", schema: z.array(threadStateSchema) } as const;
-const UNSUPPORTED = { options: UNSUPPORTED_THREAD_OPTIONS.state } as const;
+const STATE = { description: "The state; with `select` those fields of it.", schema: threadStateSchema } as const;
+const HISTORY = {
+  description: "Newest first; with `select` those fields of each.",
+  schema: z.array(threadStateSchema),
+} as const;
 
-const stateQuery = { schema: z.strictObject({ subgraphs: queryFlag }), unsupported: UNSUPPORTED } as const;
-const checkpointParams = threadParams.extend({ checkpoint_id: z.string().min(1).max(128) });
+const stateQuery = {
+  schema: z.strictObject({
+    subgraphs: queryFlag,
+    select: stateSelectQuerySchema
+      .optional()
+      .describe("Fields of the answer, or `values.<key>`; repeat the name for several."),
+  }),
+} as const;
+const checkpointParams = threadParams.extend({ checkpoint_id: checkpointIdSchema });
 
 async function readState(
   { principal, deps }: Pick<Call<unknown, unknown, unknown>, "principal" | "deps">,
-  { threadId, ...query }: { threadId: string; checkpoint_id?: string; subgraphs: boolean },
+  { threadId, ...query }: StateQuery & { threadId: string },
 ): Promise<Answer> {
   const address = addressOf(principal, threadId);
   const state = await deps.threads.stub(address.owner, address.thread_id).getState(address, query);
   return answer(state, (value) => json(value));
+}
+
+/** A reference may name its thread, and then only the one it is asked of. */
+function foreignThread(
+  checkpoint: { thread_id?: string | null | undefined } | null | undefined,
+  threadId: string,
+): Answer | undefined {
+  const named = checkpoint?.thread_id ?? threadId;
+  if (named === threadId) return undefined;
+  return refuse("invalid_request", `body.checkpoint.thread_id: must be '${threadId}', the thread of the path`);
 }
 
 const get = operation({
@@ -40,7 +60,7 @@ const get = operation({
   query: stateQuery,
   responses: { 200: STATE },
   errors: ["not_found"],
-  handle: async (call) => readState(call, { threadId: call.params.thread_id, subgraphs: call.query.subgraphs }),
+  handle: async (call) => readState(call, { threadId: call.params.thread_id, ...call.query }),
 });
 
 const getAt = operation({
@@ -55,7 +75,7 @@ const getAt = operation({
   errors: ["not_found"],
   handle: async (call) => {
     const { thread_id: threadId, checkpoint_id } = call.params;
-    return readState(call, { threadId, checkpoint_id, subgraphs: call.query.subgraphs });
+    return readState(call, { threadId, checkpoint_id, ...call.query });
   },
 });
 
@@ -64,17 +84,23 @@ const postAt = operation({
   path: "/threads/:thread_id/state/checkpoint",
   id: "postStateAt",
   tag: "state",
-  summary: "The state at a checkpoint given as a reference.",
+  summary: "The state at a checkpoint given as a reference, of the root or of a subgraph.",
   params: threadParams,
-  body: { schema: stateAtCheckpointBodySchema, bytesMax: JSON_BODY_BYTES_MAX, unsupported: UNSUPPORTED },
+  body: { schema: stateAtCheckpointBodySchema, bytesMax: JSON_BODY_BYTES_MAX },
   responses: { 200: STATE },
   errors: ["not_found"],
   handle: async (call) => {
-    const { checkpoint, subgraphs } = call.body;
-    const root = rootOnly(checkpoint.checkpoint_ns);
-    if (!root.ok) return root;
-    const { checkpoint_id } = checkpoint;
-    return readState(call, { threadId: call.params.thread_id, checkpoint_id, subgraphs: subgraphs ?? false });
+    const { checkpoint, subgraphs, select } = call.body;
+    return (
+      foreignThread(checkpoint, call.params.thread_id) ??
+      readState(call, {
+        threadId: call.params.thread_id,
+        subgraphs: subgraphs ?? false,
+        ...(checkpoint.checkpoint_id ? { checkpoint_id: checkpoint.checkpoint_id } : {}),
+        ...(checkpoint.checkpoint_ns ? { checkpoint_ns: checkpoint.checkpoint_ns } : {}),
+        ...(select ? { select } : {}),
+      })
+    );
   },
 });
 
@@ -89,13 +115,30 @@ const update = operation({
   responses: {
     200: { description: "The new checkpoint.", schema: z.object({ checkpoint: z.record(z.string(), z.unknown()) }) },
   },
-  errors: ["not_found", "thread_busy", "unsupported_option"],
+  errors: ["not_found", "thread_busy"],
   handle: async ({ params, body, principal, deps }) => {
-    const root = rootOnly(body.checkpoint?.checkpoint_ns);
-    if (!root.ok) return root;
+    const foreign = foreignThread(body.checkpoint, params.thread_id);
+    if (foreign !== undefined) return foreign;
     const address = addressOf(principal, params.thread_id);
     const updated = await deps.threads.stub(address.owner, address.thread_id).updateState(address, body);
     return answer(updated, (value) => json(value));
+  },
+});
+
+const patch = operation({
+  method: "patch",
+  path: "/threads/:thread_id/state",
+  id: "patchState",
+  tag: "state",
+  summary: "Merges into the metadata of the newest checkpoint; `history` finds it by that.",
+  params: threadParams,
+  body: { schema: patchStateBodySchema, bytesMax: JSON_BODY_BYTES_MAX },
+  responses: { 204: { description: "Patched." } },
+  errors: ["not_found", "thread_busy"],
+  handle: async ({ params, body, principal, deps }) => {
+    const address = addressOf(principal, params.thread_id);
+    const patched = await deps.threads.stub(address.owner, address.thread_id).patchState(address, body.metadata);
+    return answer(patched, () => empty(204));
   },
 });
 
@@ -106,12 +149,12 @@ const postHistory = operation({
   tag: "state",
   summary: "Past states.",
   params: threadParams,
-  body: { schema: historyBodySchema, bytesMax: JSON_BODY_BYTES_MAX, unsupported: UNSUPPORTED },
+  body: { schema: historyBodySchema, bytesMax: JSON_BODY_BYTES_MAX },
   responses: { 200: HISTORY },
   errors: ["not_found"],
   handle: async ({ params, body, principal, deps }) => {
-    const root = rootOnly(body.checkpoint?.checkpoint_ns);
-    if (!root.ok) return root;
+    const foreign = foreignThread(body.checkpoint, params.thread_id);
+    if (foreign !== undefined) return foreign;
     const address = addressOf(principal, params.thread_id);
     const states = await deps.threads.stub(address.owner, address.thread_id).history(address, body);
     return answer(states, (value) => json(value));
@@ -128,9 +171,9 @@ const getHistory = operation({
   query: {
     schema: z.strictObject({
       limit: z.coerce.number().int().min(1).max(1_000).default(10),
-      before: z.string().min(1).max(128).optional().describe("States before this checkpoint id."),
+      before: checkpointIdSchema.optional().describe("States before this checkpoint id."),
+      select: stateSelectQuerySchema.optional().describe("As of the state."),
     }),
-    unsupported: UNSUPPORTED,
   },
   responses: { 200: HISTORY },
   errors: ["not_found"],
@@ -141,9 +184,4 @@ const getHistory = operation({
   },
 });
 
-/** State of a subgraph is not addressable: the root checkpoint is the one truth that survives a run. */
-function rootOnly(namespace: string | undefined): Result<null, ApiRefusal> {
-  return namespace === undefined || namespace === "" ? ok(null) : refuseOption("checkpoint.checkpoint_ns", namespace);
-}
-
-export const stateOperations = [get, postAt, getAt, update, postHistory, getHistory] as const;
+export const stateOperations = [get, postAt, getAt, update, patch, postHistory, getHistory] as const;

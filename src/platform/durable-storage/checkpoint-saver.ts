@@ -18,6 +18,7 @@ import {
   getCheckpointId,
   type PendingWrite,
 } from "@langchain/langgraph-checkpoint";
+import { invariant } from "../../domain/shared/assert.ts";
 import { deleteNamespaceRows, deleteThreadRows } from "./checkpoint-deletes.ts";
 import {
   loadMetadata,
@@ -43,6 +44,7 @@ import type { CommitHook } from "./commit-hook.ts";
 import type { SqlExecutor } from "./metered-sql.ts";
 import { ensureSchema, hasSchema } from "./object-schema.ts";
 import { StateSerializer } from "./state-serializer.ts";
+import { storeValue } from "./stored-value.ts";
 
 export interface DurableCheckpointSaverOptions {
   readonly storage: DurableObjectStorage;
@@ -161,6 +163,27 @@ export class DurableCheckpointSaver extends BaseCheckpointSaver {
     return selectKeys(this.#sql, { threadId, checkpointNs, limit: 1 })[0]?.checkpointId ?? null;
   }
 
+  has(threadId: string, checkpointNs: string, checkpointId: string): boolean {
+    if (!hasSchema(this.#storage)) return false;
+    return selectKeys(this.#sql, { threadId, checkpointNs, checkpointId, limit: 1 }).length > 0;
+  }
+
+  /** Merges into a checkpoint's metadata; false, and nothing written, when it would pass `charsMax` of JSON. One row. */
+  async patchMetadata(key: CheckpointKey, patch: Record<string, unknown>, charsMax: number): Promise<boolean> {
+    const row = findCheckpoint(this.#sql, key);
+    invariant(row !== undefined, "only a stored checkpoint's metadata is patched");
+    const merged = { ...(await loadMetadata(this.serde, unpackCheckpoint(row.body))), ...patch };
+    if (JSON.stringify(merged).length > charsMax) return false;
+    const metadata = await storeValue(this.serde, merged);
+    this.#storage.transactionSync(() => {
+      // Read again: a pruning may have made it a root meanwhile. Its metadata is written nowhere else.
+      const now = findCheckpoint(this.#sql, key);
+      invariant(now !== undefined, "the checkpoint was pruned while it was patched");
+      saveCheckpoint(this.#sql, { ...now, body: packCheckpoint({ ...unpackCheckpoint(now.body), metadata }) });
+    });
+    return true;
+  }
+
   /** Deletes a child's rows: `nsPrefix` itself and all nested under it. Synchronous: joins the caller's transaction. */
   deleteNamespace(threadId: string, nsPrefix: string): void {
     if (!hasSchema(this.#storage)) return;
@@ -188,8 +211,17 @@ export class DurableCheckpointSaver extends BaseCheckpointSaver {
   async #matches(row: CheckpointRow, filter: readonly (readonly [string, unknown])[]): Promise<boolean> {
     if (filter.length === 0) return true;
     const metadata: Record<string, unknown> = await loadMetadata(this.serde, unpackCheckpoint(row.body));
-    return filter.every(([field, value]) => metadata[field] === value);
+    return filter.every(([field, value]) => isSameJson(metadata[field], value));
   }
+}
+
+/** Objects and lists by what they hold; the order of an object's keys does not count. */
+function isSameJson(held: unknown, asked: unknown): boolean {
+  if (typeof held !== "object" || typeof asked !== "object" || held === null || asked === null) return held === asked;
+  if (Array.isArray(held) !== Array.isArray(asked)) return false;
+  const [mine, theirs] = [held as Record<string, unknown>, asked as Record<string, unknown>];
+  const keys = Object.keys(theirs);
+  return keys.length === Object.keys(mine).length && keys.every((key) => isSameJson(mine[key], theirs[key]));
 }
 
 function threadOf(config: RunnableConfig): string | undefined {

@@ -124,7 +124,18 @@ const STATE: ThreadStateBody = {
   metadata: null,
   created_at: null,
   parent_checkpoint: null,
-  tasks: [{ id: "1", name: "model", error: null, interrupts: [{ id: "i", value: 1 }], checkpoint: null, state: null }],
+  tasks: [
+    {
+      id: "1",
+      name: "model",
+      error: null,
+      interrupts: [{ id: "i", value: 1 }],
+      checkpoint: null,
+      state: null,
+      result: null,
+      path: [],
+    },
+  ],
 };
 const BATCH: Batch = {
   batch_id: "b",

@@ -54,15 +54,6 @@ it.each([
   ["PATCH", "/threads/t", { metadata: {}, ttl: 60 }, "ttl"],
   ["POST", "/threads/search", { select: ["values"] }, "select"],
   ["POST", "/threads/search", { values: {} }, "values"],
-  ["POST", "/threads/t/history", { select: ["values"] }, "select"],
-  ["GET", "/threads/t/state?select=values", undefined, "select"],
-  [
-    "POST",
-    "/threads/t/state/checkpoint",
-    { checkpoint: { checkpoint_id: "c", checkpoint_ns: "x" } },
-    "checkpoint.checkpoint_ns",
-  ],
-  ["POST", "/threads/t/state", { values: {}, checkpoint: { checkpoint_ns: "x" } }, "checkpoint.checkpoint_ns"],
 ])("%s %s %j is refused by name, not ignored", async (method, path, json, field) => {
   const answer = await ask(gatewayDeps(), path, { method, json });
   expect([answer.status, await answer.json()]).toMatchObject([422, { code: "unsupported_option", details: { field } }]);
@@ -104,8 +95,8 @@ it("state and history hand on what was asked, and nothing else", async () => {
   const deps = gatewayDeps({ threads });
   await ask(deps, "/threads/t/state?subgraphs=true");
   await ask(deps, "/threads/t/state/cp-1");
-  const checkpoint = { checkpoint_id: "cp-2", checkpoint_ns: "" };
-  await ask(deps, "/threads/t/state/checkpoint", { method: "POST", json: { checkpoint, subgraphs: false } });
+  const checkpoint = { checkpoint_id: "cp-2", checkpoint_ns: "child:x" };
+  await ask(deps, "/threads/t/state/checkpoint", { method: "POST", json: { checkpoint, select: ["next"] } });
   await ask(deps, "/threads/t/history", {
     method: "POST",
     json: { limit: 3, before: { configurable: { checkpoint_id: "c" } } },
@@ -114,7 +105,7 @@ it("state and history hand on what was asked, and nothing else", async () => {
   expect(threads.calls.map((call) => [call.method, call.args[1]])).toEqual([
     ["getState", { subgraphs: true }],
     ["getState", { checkpoint_id: "cp-1", subgraphs: false }],
-    ["getState", { checkpoint_id: "cp-2", subgraphs: false }],
+    ["getState", { checkpoint_id: "cp-2", checkpoint_ns: "child:x", subgraphs: false, select: ["next"] }],
     ["history", { limit: 3, before: { configurable: { checkpoint_id: "c" } } }],
     ["history", { limit: 4, before: "cp-3" }],
   ]);
