@@ -208,6 +208,20 @@ const runtimeSchema = z.strictObject({
   model_idle_seconds: integer(1, 600).default(60),
 });
 
+/** A host, or a host and a port, as a URL has them; brackets around IPv6. */
+const WEBHOOK_HOST = /^(?:[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::[0-9]{1,5})?$/;
+
+const webhooksSchema = z.strictObject({
+  /** Receivers that are allowed whatever they are, over http too. */
+  allowed_hosts: z
+    .array(z.string().regex(WEBHOOK_HOST, "must be host or host:port, in lower case"))
+    .max(100)
+    .default([]),
+  max_attempts: integer(1, 20).default(8),
+  retry_base_seconds: integer(1, 3_600).default(10),
+  timeout_seconds: integer(1, 30).default(10),
+});
+
 const toolListsSchema = z.strictObject({
   /** Null means all. */
   allow: z.array(NAME).nullable().default(null),
@@ -253,6 +267,7 @@ const deputyFieldsSchema = z.strictObject({
   subagent_runtime: subagentRuntimeSchema.prefault({}),
   subagent_batches: subagentBatchesSchema.prefault({}),
   runtime: runtimeSchema.prefault({}),
+  webhooks: webhooksSchema.prefault({}),
   tools: toolsSchema.prefault({}),
   agents: agentsSchema.prefault({}),
   /** Graph id → compiled LangGraph graph or a factory given the run's config. `lead_agent` is always there. */

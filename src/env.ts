@@ -19,6 +19,8 @@ export interface Env {
   ANTHROPIC_API_KEY?: string;
   ANTHROPIC_BASE_URL?: string;
   ANTHROPIC_MODEL?: string;
+  /** Signs webhooks; unset, no run may ask for one. */
+  WEBHOOK_SECRET?: string;
   /** Workers AI. Bound in deployed environments only: at the top level it stops `wrangler dev` without an account. */
   AI?: Ai;
   /** JSON laid over `deputy.config.ts`, section by section: for one environment or one experiment. */

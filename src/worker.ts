@@ -32,6 +32,7 @@ import { failpointsOf } from "./platform/failpoints.ts";
 import { fetchWebSocket } from "./platform/fetch-web-socket.ts";
 import { defaultAssistantId, newUuidV7 } from "./platform/identifiers.ts";
 import { DurableThreadDirectory } from "./platform/thread-directory.ts";
+import { webhookSender } from "./platform/webhook/webhook-sender.ts";
 import { LEAD_GRAPH_ID } from "./protocol/identifiers.ts";
 import { THREAD_RPC_VERSION } from "./protocol/thread-rpc.ts";
 import { agentItemRunner } from "./agent/batches/agent-item-runner.ts";
@@ -81,7 +82,15 @@ function compose(env: Env) {
   const tools = workspaceTools();
   const catalog = deployedGraphs({ config, models, tools, subagents, random: Math.random });
   const itemCircuits = new CircuitBreakers(config.llm_call.circuit, Date.now);
-  return { config, models, subagents, tools, catalog, itemCircuits, failpoint: failpointsOf(env) };
+  const { allowed_hosts: allowedHosts, timeout_seconds } = config.webhooks;
+  const webhooks = webhookSender({
+    secret: env.WEBHOOK_SECRET,
+    allowedHosts,
+    timeoutMs: timeout_seconds * 1_000,
+    // Called without a receiver: workerd refuses its global `fetch` as a method of another object.
+    fetchIn: (scope) => gates.wrap((input, init) => fetch(input, init), scope),
+  });
+  return { config, models, subagents, tools, catalog, itemCircuits, failpoint: failpointsOf(env), webhooks };
 }
 
 let composed: ReturnType<typeof compose> | undefined;
@@ -93,6 +102,7 @@ export class ThreadObject extends ThreadObjectBase {
       config: shared(env).config,
       catalog: shared(env).catalog,
       db: env.DB,
+      webhooks: shared(env).webhooks,
       sendWake: (wake) => env.BATCH_WAKES.send(wake),
       now: Date.now,
       newId: newUuidV7,

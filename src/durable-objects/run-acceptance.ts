@@ -60,6 +60,8 @@ export class RunAcceptance {
     if (!this.#context.deps.catalog.has(command.graph_id)) {
       return err({ code: "not_found", message: `no graph '${command.graph_id}'` });
     }
+    const undeliverable = this.#context.webhooks.refusal(command.body.webhook);
+    if (undeliverable !== undefined) return err(undeliverable);
     // Before the definitions are read: a busy thread is the refusal that costs nothing.
     const busy = this.#refusedStart();
     if (busy !== undefined) return err(busy);
@@ -163,6 +165,7 @@ export class RunAcceptance {
       }
       const run = this.#toRecord(prepared);
       this.#context.runs.save(run);
+      this.#context.idempotent.note(prepared.command, run.runId, newThread?.stateless === true);
       this.#context.outbox.append([runStarted(run), ...prepared.events(run.runId)], { now: run.createdAt });
       return ok(run);
     });

@@ -1,6 +1,6 @@
 /**
- * The rows of a run's end, for the driver and for recovery alike: the terminal status, its one event, and the marks of
- * delegations that ended with it. Owns what belongs to an end, not when it comes nor the transaction.
+ * The rows of a run's end, for the driver and for recovery alike: the terminal status, its one event, the delivery it asked
+ * for, and the marks of delegations that ended with it. Owns what belongs to an end, not when it comes nor the transaction.
  */
 import type { RunRecord } from "../platform/durable-storage/run-store.ts";
 import type { ThreadContext } from "./thread-context.ts";
@@ -11,6 +11,7 @@ export function saveRunEnd(context: ThreadContext, ended: RunRecord): void {
   const usage = context.outbox.usageOf(ended.runId);
   context.runs.save({ ...ended, usage });
   context.outbox.append([runEnded({ ...ended, usage })], { now: ended.updatedAt });
+  context.webhooks.begin(ended);
   // A run that waits for an answer goes on with its open calls and delegations.
   if (ended.interrupts !== null) return;
   for (const { taskId } of context.delegations.ofRun(ended.runId)) context.delegations.delete(taskId);

@@ -2,6 +2,7 @@
  * Runs of one thread, as its routes and recovery ask for them: a front over acceptance, scheduling, cancel and removal.
  * Owns nothing of its own; each part decides, commits, then acts.
  */
+import { ok } from "../domain/shared/result.ts";
 import type { RunRecord } from "../platform/durable-storage/run-store.ts";
 import type { RpcResult } from "../protocol/errors.ts";
 import type { ListRunsQuery } from "../protocol/runs.ts";
@@ -30,9 +31,11 @@ export class RunService {
 
   /** Accepts and starts a run. A run without an origin may what the role `user` may. */
   async create(command: RunCommand, origin?: RunOrigin): Promise<RpcResult<RunRecord>> {
-    const accepted = await this.#acceptance.accept(command, origin);
-    if (accepted.ok) this.#scheduler.start(accepted.value, "input");
-    return accepted;
+    const taken = await this.#context.idempotent.take(command, () => this.#acceptance.accept(command, origin));
+    if (!taken.ok) return taken;
+    const { run, isRepeat } = taken.value;
+    if (!isRepeat) this.#scheduler.start(run, "input");
+    return ok(run);
   }
 
   find(runId: string): RpcResult<RunRecord> {

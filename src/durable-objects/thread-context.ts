@@ -24,13 +24,17 @@ import { DurableGrantStore } from "../platform/durable-storage/grant-store.ts";
 import { MeteredSql } from "../platform/durable-storage/metered-sql.ts";
 import { type RunError, type RunRecord, RunStore } from "../platform/durable-storage/run-store.ts";
 import { ToolStartStore } from "../platform/durable-storage/tool-start-store.ts";
+import { IdempotencyStore } from "../platform/durable-storage/idempotency-store.ts";
 import { type ThreadRecord, ThreadStore } from "../platform/durable-storage/thread-store.ts";
+import { WebhookStore } from "../platform/durable-storage/webhook-store.ts";
+import { NO_WEBHOOKS, type WebhookSender } from "../platform/webhook/webhook-sender.ts";
 import { DurableWorkspace } from "../platform/workspace/durable-workspace.ts";
 import { StagedWorkspace } from "../platform/workspace/staged-workspace.ts";
 import type { BatchWake } from "../protocol/queue-messages.ts";
 import { CommitEvents } from "./commit-events.ts";
 import { ThreadDelegationJournal } from "./delegation-journal.ts";
 import { EventFlush } from "./event-flush.ts";
+import { IdempotentCreates } from "./idempotent-creates.ts";
 import { LiveRuns } from "./live-runs.ts";
 import { ManagedSnapshots } from "./managed-snapshots.ts";
 import { StateEdits } from "./state-edits.ts";
@@ -38,6 +42,8 @@ import { ThreadGraphs } from "./thread-graphs.ts";
 import { ThreadToolStarts } from "./thread-tool-starts.ts";
 import { ToolAttempts } from "./tool-attempts.ts";
 import { WakeEpoch } from "./wake-epoch.ts";
+import { toDeliveryPolicy, WebhookDeliveries } from "./webhook-deliveries.ts";
+import { webhookPayload } from "./webhook-payload.ts";
 import { ValuesCache } from "./values-cache.ts";
 
 /** What the composition root gives every object. */
@@ -45,6 +51,8 @@ export interface ThreadObjectDeps {
   readonly config: DeputyConfig;
   readonly catalog: GraphCatalog;
   readonly db: D1Database;
+  /** Absent: no run may ask for a webhook. */
+  readonly webhooks?: WebhookSender;
   readonly sendWake: (wake: BatchWake) => Promise<unknown>;
   readonly now: () => number;
   /** A UUID v7 whose time is now, or `notBefore` (milliseconds) when that is later. */
@@ -88,6 +96,8 @@ export class ThreadContext {
   readonly graphs: ThreadGraphs;
   readonly managed: ManagedSnapshots;
   readonly values: ValuesCache;
+  readonly webhooks: WebhookDeliveries;
+  readonly idempotent: IdempotentCreates;
   readonly attempts = new ToolAttempts();
   readonly toolStarts: ToolStartStore;
   readonly #noted: ThreadToolStarts;
@@ -140,6 +150,12 @@ export class ThreadContext {
     });
     this.managed = new ManagedSnapshots(new D1SubagentDefinitions(deps.db), (fault) => this.onFault(fault));
     this.values = new ValuesCache((checkpointId) => this.graphs.renderState(checkpointId));
+    this.webhooks = this.#webhookDeliveries();
+    this.idempotent = new IdempotentCreates({
+      keys: new IdempotencyStore(this.meter.labelled("idempotency")),
+      runs: this.runs,
+      now: deps.now,
+    });
     deps.observe?.(this);
   }
 
@@ -246,6 +262,37 @@ export class ThreadContext {
         this.#events.onRetryDue();
       },
     });
+  }
+
+  #webhookDeliveries(): WebhookDeliveries {
+    const { config, webhooks = NO_WEBHOOKS } = this.deps;
+    return new WebhookDeliveries({
+      storage: this.storage,
+      store: new WebhookStore(this.meter.labelled("webhooks")),
+      sender: webhooks,
+      policy: toDeliveryPolicy(config.webhooks),
+      outbox: this.outbox,
+      hasRun: (runId) => this.runs.find(runId) !== undefined,
+      payload: (runId) => this.#webhookPayload(runId),
+      threadId: () => this.threadId,
+      isClosing: () => this.isClosing,
+      now: () => this.now(),
+      onChange: () => {
+        this.flush.kick();
+        this.#events.onRetryDue();
+      },
+      onFault: (fault) => {
+        this.onFault(fault);
+      },
+    });
+  }
+
+  async #webhookPayload(runId: string): Promise<string | undefined> {
+    const run = this.runs.find(runId);
+    if (run === undefined) return undefined;
+    const at = run.finalCheckpointId;
+    const values = at !== null && (await this.hasCheckpoint(at)) ? await this.values.render(at) : null;
+    return webhookPayload({ run, threadId: this.threadId, values }, this.now());
   }
 
   #checkpointSaver(): DurableCheckpointSaver {

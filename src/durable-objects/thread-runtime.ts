@@ -56,9 +56,13 @@ export class ThreadRuntime {
     this.#pruning = new CheckpointPruning(this.context);
     const { frames_ttl_seconds } = deps.config.runtime;
     this.#expiry = new FrameExpiry(this.context.frames, this.context.runs, frames_ttl_seconds * 1_000);
-    this.#alarm = new ObjectAlarm(storage, [this.#keepAlive(), this.context.flush, this.#expiry, this.batches], () => {
-      this.context.meter.bill("alarm", 1);
-    });
+    this.#alarm = new ObjectAlarm(
+      storage,
+      [this.#keepAlive(), this.context.flush, this.#expiry, this.batches, this.context.webhooks],
+      () => {
+        this.context.meter.bill("alarm", 1);
+      },
+    );
   }
 
   /** Called on every wake before anything else is served: a run that died with the last wake goes on. */
@@ -66,6 +70,7 @@ export class ThreadRuntime {
     if (!this.threads.exists()) return;
     await this.recovery.recover();
     if (this.context.outbox.pending() !== undefined) this.context.flush.kick();
+    this.context.webhooks.kick();
     await this.arm();
   }
 
@@ -77,6 +82,7 @@ export class ThreadRuntime {
     this.#expiry.expire(now);
     await this.batches.onAlarm(now);
     if (this.context.flush.nextDueAt() !== undefined) this.context.flush.kick();
+    this.context.webhooks.kick();
     await this.arm();
   }
 

@@ -41,6 +41,8 @@ export interface Call<P, Q, B> {
   readonly params: P;
   readonly query: Q;
   readonly body: B;
+  /** The body as it was sent, without its null fields; `undefined` where the route takes none. */
+  readonly sent: unknown;
   readonly principal: Principal;
   readonly request: Request;
   readonly requestId: string;
@@ -103,7 +105,8 @@ async function runOperation<P, Q, B>(spec: OperationSpec<P, Q, B>, incoming: Inc
   return spec.handle({
     params: params.value as P,
     query: query.value as Q,
-    body: body.value as B,
+    body: body.value?.parsed as B,
+    sent: body.value?.sent,
     principal: incoming.principal,
     request: incoming.request,
     requestId: incoming.requestId,
@@ -122,12 +125,14 @@ function parseQuery(query: Query<unknown>, url: string): Result<unknown, ApiRefu
 async function parseBody<B>(
   body: JsonBody<B> | undefined,
   request: Request,
-): Promise<Result<B | undefined, ApiRefusal>> {
+): Promise<Result<{ sent: unknown; parsed: B | undefined } | undefined, ApiRefusal>> {
   if (body === undefined) return ok(undefined);
   const json = await readJson(request, body.bytesMax);
   if (!json.ok) return json;
   const given = withoutUnsupported(json.value, body.unsupported ?? {});
-  return given.ok ? parsePart(body.schema, given.value, "body") : given;
+  if (!given.ok) return given;
+  const parsed = parsePart(body.schema, given.value, "body");
+  return parsed.ok ? ok({ sent: given.value, parsed: parsed.value }) : parsed;
 }
 
 function parsePart<T>(

@@ -6,10 +6,11 @@ import {
   UNSUPPORTED_RUN_VALUES,
 } from "../protocol/runs.ts";
 import type { ApiRefusal } from "../protocol/errors.ts";
-import type { Result } from "../domain/shared/result.ts";
+import { ok, type Result } from "../domain/shared/result.ts";
 import type { RunCommand, ThreadAddress } from "../protocol/thread-rpc.ts";
 import { answer, fetchThread, json } from "./answers.ts";
 import { RUN_BODY_BYTES_MAX } from "./bounds.ts";
+import { runIdempotency } from "./idempotency.ts";
 import type { Answer, Call, JsonBody } from "./operation.ts";
 import { toRunCommand } from "./run-command.ts";
 
@@ -19,11 +20,16 @@ export const RUN_BODY: JsonBody<CreateRunBody> = {
   unsupported: { options: UNSUPPORTED_RUN_OPTIONS, values: UNSUPPORTED_RUN_VALUES },
 };
 
-type RunCall = Pick<Call<unknown, unknown, CreateRunBody>, "body" | "deps" | "principal" | "request">;
+type RunCall = Pick<Call<unknown, unknown, CreateRunBody>, "body" | "deps" | "principal" | "request" | "sent">;
 
 /** What the run will be, or why it will not: nothing has happened yet. */
-export function prepareRun({ body, deps, principal, request }: RunCall): Promise<Result<RunCommand, ApiRefusal>> {
-  return toRunCommand(deps, body, { owner: principal.owner, headers: request.headers });
+export async function prepareRun(call: RunCall): Promise<Result<RunCommand, ApiRefusal>> {
+  const { body, deps, principal, request, sent } = call;
+  const idempotency = runIdempotency(request.headers, sent);
+  if (!idempotency.ok) return idempotency;
+  const command = await toRunCommand(deps, body, { owner: principal.owner, headers: request.headers });
+  if (!command.ok || idempotency.value === undefined) return command;
+  return ok({ ...command.value, idempotency: idempotency.value });
 }
 
 export async function startInBackground(

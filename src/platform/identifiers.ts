@@ -8,6 +8,11 @@ export function newUuidV7(notBefore = 0): string {
   return notBefore > Date.now() ? v7({ msecs: notBefore }) : v7();
 }
 
+/** The thread of a stateless run that carries an `Idempotency-Key`: the same for the same owner and key. */
+export function keyedThreadId(owner: string, key: string): string {
+  return v5(JSON.stringify([owner, key]), ASSISTANT_NAMESPACE);
+}
+
 /** The stable id of a graph's default assistant: the same on every deployment. */
 export function defaultAssistantId(graphId: string): string {
   return v5(graphId, ASSISTANT_NAMESPACE);

@@ -10,7 +10,17 @@ import { metadataSchema } from "./threads.ts";
 export const RUN_STATUSES = ["pending", "running", "success", "error", "timeout", "interrupted"] as const;
 export type RunStatus = (typeof RUN_STATUSES)[number];
 
-export const STREAM_MODES = ["values", "messages-tuple", "updates", "custom"] as const;
+export const STREAM_MODES = [
+  "values",
+  "messages-tuple",
+  "messages",
+  "updates",
+  "custom",
+  "events",
+  "debug",
+  "tasks",
+  "checkpoints",
+] as const;
 export type StreamMode = (typeof STREAM_MODES)[number];
 
 /** Options of the reference API that Deputy does not honour yet: refused by name. */
@@ -20,7 +30,6 @@ export const UNSUPPORTED_RUN_OPTIONS = [
   "interrupt_after",
   "checkpoint",
   "checkpoint_id",
-  "webhook",
   "feedback_keys",
   "on_completion",
   "after_seconds",
@@ -30,7 +39,7 @@ export const UNSUPPORTED_RUN_OPTIONS = [
 
 /** Values of the reference API that an honoured option does not take yet: refused by name, like the options above. */
 export const UNSUPPORTED_RUN_VALUES: Readonly<Record<string, readonly string[]>> = {
-  stream_mode: ["messages", "events", "debug", "tasks", "checkpoints", "tools"],
+  stream_mode: ["tools", "lifecycle"],
   multitask_strategy: ["interrupt", "rollback", "enqueue"],
   durability: ["exit"],
 };
@@ -57,6 +66,8 @@ export const createRunBodySchema = z.strictObject({
   stream_subgraphs: z.boolean().nullish(),
   stream_resumable: z.boolean().nullish(),
   on_disconnect: z.enum(["continue", "cancel"]).default("continue"),
+  /** Told of the run's end; where it may lead is checked by the thread's object, at acceptance and at every attempt. */
+  webhook: z.string().nullish(),
   if_not_exists: z.enum(["reject", "create"]).default("reject"),
   /** `async` is honoured as `sync`; `exit` is refused. */
   durability: z.enum(["sync", "async"]).nullish(),

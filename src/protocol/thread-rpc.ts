@@ -2,10 +2,11 @@
  * The thread object as the gateway and the consumers call it. RPC methods answer `RpcResult`, never throw a refusal.
  * Streams and long waits go through the object's `fetch` instead (architecture section 5, readers):
  *
- *   POST /runs/stream            body RunCommand            SSE, with Content-Location and Location
+ *   POST /runs/stream            body RunCommand, ?namespace=   SSE, with Content-Location and Location
  *   POST /runs/wait              body RunCommand            JSON values, whitespace kept alive until then
- *   GET  /runs/{run_id}/stream   Last-Event-ID, ?stream_mode=&cancel_on_disconnect=   SSE
+ *   GET  /runs/{run_id}/stream   Last-Event-ID, ?stream_mode=&namespace=&cancel_on_disconnect=   SSE
  *   GET  /runs/{run_id}/join     ?cancel_on_disconnect=     JSON values
+ *   GET  /stream                 Last-Event-ID, ?lifecycle_only=   SSE of the thread's runs
  *
  * Each carries the address in the `deputy-address` header (JSON `ThreadAddress`); refusals are `ApiRefusal` bodies with
  * their status. `v` is the protocol version: a new gateway meets an old object during a deploy.
@@ -31,6 +32,12 @@ export interface ThreadAddress {
 
 export const THREAD_ADDRESS_HEADER = "deputy-address";
 
+/** The `Idempotency-Key` of a create, and what its body is compared by. */
+export interface RunIdempotency {
+  readonly key: string;
+  readonly body_hash: string;
+}
+
 /** A validated create; the object mints the run id. `headers` are the client's `x-*` headers, API key excepted. */
 export interface RunCommand {
   readonly graph_id: string;
@@ -38,6 +45,7 @@ export interface RunCommand {
   readonly headers?: Readonly<Record<string, string>>;
   /** Of a run of the lead agent: its agent as it is now. */
   readonly agent?: AgentSnapshot;
+  readonly idempotency?: RunIdempotency;
 }
 
 export interface FileListing {

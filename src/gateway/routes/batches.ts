@@ -8,13 +8,13 @@ import {
   batchSchema,
   createBatchBodySchema,
   listItemsQuerySchema,
-  submissionKeySchema,
 } from "../../protocol/batches.ts";
 import type { ApiRefusal } from "../../protocol/errors.ts";
 import { answer, json } from "../answers.ts";
 import { progressEvents, resultLines } from "../batch-streams.ts";
 import { BATCH_BODY_BYTES_MAX } from "../bounds.ts";
 import { refuse } from "../errors.ts";
+import { idempotencyKey } from "../idempotency.ts";
 import { addressOf, type Answer, type Call, operation } from "../operation.ts";
 import { batchParams, threadParams } from "../shapes.ts";
 
@@ -24,14 +24,6 @@ type BatchCall = Pick<Call<{ batch_id: string }, unknown, unknown>, "params" | "
 async function ownBatch({ params, principal, deps }: BatchCall): Promise<Result<BatchView, ApiRefusal>> {
   const batch = await deps.batches.getBatch(principal.owner, params.batch_id);
   return batch === undefined ? refuse("not_found", "Batch not found") : ok(batch);
-}
-
-function submissionKey(headers: Headers): Result<string | null, ApiRefusal> {
-  const given = headers.get("idempotency-key");
-  if (given === null) return ok(null);
-  const parsed = submissionKeySchema.safeParse(given);
-  if (parsed.success) return ok(parsed.data);
-  return refuse("invalid_request", `Idempotency-Key: ${parsed.error.issues[0]?.message ?? "is invalid"}`);
 }
 
 const create = operation({
@@ -49,7 +41,7 @@ const create = operation({
   },
   errors: ["not_found", "idempotency_conflict", "forbidden"],
   handle: async ({ params, body, principal, request, deps }) => {
-    const key = submissionKey(request.headers);
+    const key = idempotencyKey(request.headers);
     if (!key.ok) return key;
     const address = addressOf(principal, params.thread_id);
     const accepted = await deps.threads.stub(address.owner, address.thread_id).createBatch(address, body, key.value);

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { listRunsQuerySchema, runSchema } from "../../protocol/runs.ts";
 import { answer, empty, json } from "../answers.ts";
+import { IDEMPOTENCY_HEADER } from "../idempotency.ts";
 import { addressOf, operation } from "../operation.ts";
 import { prepareRun, RUN_BODY, startAndFollow, startInBackground } from "../run-requests.ts";
 import { runParams, threadParams } from "../shapes.ts";
@@ -10,8 +11,9 @@ const STARTS_RUN = {
   method: "post",
   tag: "runs",
   params: threadParams,
+  headers: IDEMPOTENCY_HEADER,
   body: RUN_BODY,
-  errors: ["not_found", "thread_busy", "already_exists"],
+  errors: ["not_found", "thread_busy", "already_exists", "idempotency_conflict", "rate_limited"],
 } as const;
 
 const create = operation({

@@ -4,6 +4,8 @@ import { type Result, ok } from "../../domain/shared/result.ts";
 import type { ApiRefusal } from "../../protocol/errors.ts";
 import { type CreateRunBody, runSchema } from "../../protocol/runs.ts";
 import type { RunCommand, ThreadAddress } from "../../protocol/thread-rpc.ts";
+import { keyedThreadId } from "../../platform/identifiers.ts";
+import { IDEMPOTENCY_HEADER } from "../idempotency.ts";
 import { addressOf, type Call, operation } from "../operation.ts";
 import { prepareRun, RUN_BODY, startAndFollow, startInBackground } from "../run-requests.ts";
 
@@ -19,11 +21,20 @@ async function onFreshThread(call: StatelessCall): Promise<Result<Prepared, ApiR
   const { principal, deps, body } = call;
   const command = await prepareRun({ ...call, body: { ...body, if_not_exists: "create" } });
   if (!command.ok) return command;
-  return ok({ address: { ...addressOf(principal, deps.newId()), stateless: true }, command: command.value });
+  // With a key the thread is found again without a row that says which it was.
+  const key = command.value.idempotency?.key;
+  const threadId = key === undefined ? deps.newId() : keyedThreadId(principal.owner, key);
+  return ok({ address: { ...addressOf(principal, threadId), stateless: true }, command: command.value });
 }
 
 /** Alike in the three ways to start one; what they answer is not. */
-const STARTS_RUN = { method: "post", tag: "runs", body: RUN_BODY, errors: ["not_found"] } as const;
+const STARTS_RUN = {
+  method: "post",
+  tag: "runs",
+  headers: IDEMPOTENCY_HEADER,
+  body: RUN_BODY,
+  errors: ["not_found", "idempotency_conflict", "rate_limited"],
+} as const;
 
 const create = operation({
   ...STARTS_RUN,
