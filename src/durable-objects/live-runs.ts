@@ -21,8 +21,8 @@ export interface LiveRun {
 }
 
 export class LiveRuns {
-  /** What a reader waits on while no wake drives its run. */
-  readonly #undriven = new VersionSignal();
+  /** What a reader waits on while no wake drives its run: tells that one is being driven, or that one ended undriven. */
+  readonly undriven = new VersionSignal();
   #settling: string | undefined;
   readonly #runs = new Map<string, LiveRun>();
   readonly #readers = new Set<FrameReader>();
@@ -63,17 +63,17 @@ export class LiveRuns {
 
   /** Tells of new frames of a run, or, while nobody drives it, that somebody does again or that it ended. */
   signalOf(runId: string): VersionSignal {
-    return this.#runs.get(runId)?.signal ?? this.#undriven;
+    return this.#runs.get(runId)?.signal ?? this.undriven;
   }
 
   add(run: LiveRun): void {
     this.#runs.set(run.runId, run);
-    this.#undriven.bump();
+    this.undriven.bump();
   }
 
   /** Recovery ended a run that nobody drove. */
   endedUndriven(): void {
-    this.#undriven.bump();
+    this.undriven.bump();
   }
 
   /** Readers are woken to find the end. */

@@ -24,7 +24,8 @@ import { findNewFallback } from "./new-fallback.ts";
 import { openLiveRun } from "./open-live-run.ts";
 import { preRunMessageIdsOf } from "./pre-run-messages.ts";
 import { withStopReason } from "./run-stop-reason.ts";
-import { FrameMapper, type StreamChunk, toLangGraphModes } from "./stream-frames.ts";
+import { type StreamChunk, streamChunks } from "./stream-chunks.ts";
+import { FrameMapper } from "./stream-frames.ts";
 import type { ThreadContext } from "./thread-context.ts";
 
 export type RunStart = { readonly kind: "input"; readonly input: unknown } | { readonly kind: "resume" };
@@ -96,18 +97,20 @@ export class RunDriver {
     try {
       // A cancel that came before the first step: nothing runs.
       if (live.abort.signal.aborted) return { kind: "cancelled" };
-      const chunks = await built.graph.stream(start.kind === "input" ? start.input : null, {
-        ...config,
-        streamMode: toLangGraphModes(body.stream_mode),
+      const chunks = streamChunks(built, start.kind === "input" ? start.input : null, {
+        runId: run.runId,
+        modes: body.stream_mode,
         subgraphs: body.stream_subgraphs === true,
-        durability: "sync",
-        signal: live.abort.signal,
-        ...(body.context ? { context: body.context } : {}),
+        options: {
+          ...config,
+          durability: "sync",
+          signal: live.abort.signal,
+          ...(body.context ? { context: body.context } : {}),
+        },
       });
-      const mapper = new FrameMapper();
+      const mapper = await this.#mapperFor(run, drive);
       let last: RootCheckpoint | undefined;
-      for await (const raw of chunks) {
-        const chunk = toStreamChunk(raw);
+      for await (const chunk of chunks) {
         last = rootCheckpointOf(chunk) ?? last;
         this.#emit(live, mapper, chunk);
       }
@@ -123,14 +126,20 @@ export class RunDriver {
     }
   }
 
+  /** Only the legacy `messages` asks what stood before the run: it may load a state. */
+  async #mapperFor({ command: { body } }: RunRecord, { before }: Drive): Promise<FrameMapper> {
+    return new FrameMapper(body.stream_mode, body.stream_mode.includes("messages") ? await before() : undefined);
+  }
+
   #emit(live: LiveRun, mapper: FrameMapper, chunk: StreamChunk): void {
     const ended = endedTaskOf(chunk);
     if (ended !== undefined) live.endedTasks.add(ended);
     for (const frame of mapper.map(chunk)) {
-      if (typeof frame.data !== "string" && frame.rendered !== undefined) {
-        this.#context.values.prime(frame.data.checkpointId, frame.rendered);
+      const { event, data, rendered } = frame;
+      if (rendered !== undefined && typeof data === "object" && "checkpointId" in data) {
+        this.#context.values.prime(data.checkpointId, rendered);
       }
-      live.frames.append(frame.event, frame.data);
+      live.frames.append(event, data);
     }
   }
 
@@ -222,12 +231,6 @@ interface RootCheckpoint {
 /** A checkpoint of the graph's own; `undefined` for any other chunk. */
 function rootCheckpointOf([namespace, mode, payload]: StreamChunk): RootCheckpoint | undefined {
   return mode === "checkpoints" && namespace.length === 0 ? (payload as RootCheckpoint) : undefined;
-}
-
-/** With `subgraphs` off a chunk has no namespace. */
-function toStreamChunk(chunk: unknown): StreamChunk {
-  const parts = chunk as readonly unknown[];
-  return parts.length === 3 ? (parts as unknown as StreamChunk) : [[], parts[0] as string, parts[1]];
 }
 
 /** What a client reads of a failure: the error's name and message, never a stack. */

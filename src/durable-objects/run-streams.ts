@@ -2,11 +2,15 @@
  * The object's streaming routes (protocol/thread-rpc.ts): a run's frames as SSE, and its final values as JSON that keeps
  * the connection warm. Both are pull-based: nothing here runs ahead of its client.
  */
+import { RunSequence } from "../platform/durable-storage/run-sequence.ts";
 import type { RunRecord } from "../platform/durable-storage/run-store.ts";
 import { isTerminal } from "../domain/run/run-status.ts";
-import { FrameReader, type FrameSource } from "./frame-reader.ts";
+import { FrameCursor, type FrameSource, type TextSource } from "./frame-cursor.ts";
+import { frameFilter } from "./frame-filter.ts";
+import { FrameReader } from "./frame-reader.ts";
 import type { RunService } from "./run-service.ts";
 import type { ThreadContext } from "./thread-context.ts";
+import { ThreadCursor, type ThreadRunsPort, type ThreadStreamStart } from "./thread-stream.ts";
 
 /** How often a waiting `join` shows that it is alive: a newline, which JSON ignores. */
 const JOIN_HEARTBEAT_MS = 5_000;
@@ -25,37 +29,82 @@ export interface StreamRequest {
   readonly afterId: number;
   /** Wire modes; every recorded one when empty. */
   readonly modes: readonly string[];
+  /** Of graphs within the run (`frame-filter.ts`); all when empty. */
+  readonly namespaces: readonly string[];
   readonly cancelOnDisconnect: boolean;
+}
+
+/** Of `GET /threads/{t}/stream`. */
+export interface ThreadStreamRequest {
+  readonly start: ThreadStreamStart;
+  /** Starts and ends of runs only. */
+  readonly lifecycleOnly: boolean;
 }
 
 export class RunStreams {
   readonly #context: ThreadContext;
   readonly #runs: RunService;
+  readonly #sequence: RunSequence;
 
   constructor(context: ThreadContext, runs: RunService) {
     this.#context = context;
     this.#runs = runs;
+    this.#sequence = new RunSequence(context.meter.labelled("runs"));
   }
 
-  stream(run: RunRecord, request: StreamRequest): Response {
-    const wanted = new Set(request.modes.map((mode) => (mode === "messages-tuple" ? "messages" : mode)));
-    const reader = new FrameReader({
-      source: this.#source(run),
-      afterId: request.afterId,
-      wants: (mode) => wanted.size === 0 || wanted.has(mode),
-      now: () => this.#context.now(),
+  stream(run: RunRecord, { afterId, modes, namespaces, cancelOnDisconnect }: StreamRequest): Response {
+    const recorded: readonly string[] = run.command.body.stream_mode;
+    const cursor = new FrameCursor({
+      source: this.#source(run.runId),
+      afterId,
+      wants: frameFilter({ modes, namespaces }),
+      endsWithValues: modes.includes("values") && !recorded.includes("values"),
+    });
+    return this.#respond(cursor, {
+      headers: this.#locations(run),
       onCancel: () => {
-        if (request.cancelOnDisconnect) void this.#runs.cancel(run.runId, { wait: false });
+        if (cancelOnDisconnect) void this.#runs.cancel(run.runId, { wait: false });
       },
     });
+  }
+
+  /** The thread's runs, one behind another, for as long as the client stays. */
+  threadStream({ start, lifecycleOnly }: ThreadStreamRequest): Response {
+    return this.#respond(new ThreadCursor(this.#threadRuns(lifecycleOnly), start), { headers: {} });
+  }
+
+  #respond(source: TextSource, { headers, onCancel }: { headers: Record<string, string>; onCancel?: () => void }) {
+    const reader = new FrameReader({ source, now: () => this.#context.now(), ...(onCancel ? { onCancel } : {}) });
     this.#context.live.watch(reader);
     return new Response(reader.stream(), {
-      headers: {
-        ...this.#locations(run),
-        "content-type": "text/event-stream; charset=utf-8",
-        "cache-control": "no-store",
-      },
+      headers: { ...headers, "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store" },
     });
+  }
+
+  #threadRuns(lifecycleOnly: boolean): ThreadRunsPort {
+    const { live, runs } = this.#context;
+    const find = (runId: string) => {
+      const run = runs.find(runId);
+      return run && { runId, updatedAt: run.updatedAt };
+    };
+    return {
+      current: () => {
+        const current = live.current();
+        return current && { runId: current.runId, lastId: current.frames.lastId };
+      },
+      find,
+      nextEnded: (after) => this.#sequence.nextEnded(after),
+      newestEnded: () => this.#sequence.newestEnded(),
+      signal: live.undriven,
+      isClosing: () => this.#context.isClosing,
+      open: (runId, afterId) =>
+        new FrameCursor({
+          source: this.#source(runId),
+          afterId,
+          wants: (event) => !lifecycleOnly || event === "metadata" || event === "error",
+          toId: (frameId) => `${runId}:${frameId}`,
+        }),
+    };
   }
 
   /** The run's last values once it ended; `__error__` when it failed, `__interrupt__` when it waits for an answer. */
@@ -81,6 +130,11 @@ export class RunStreams {
   async #finalValues(runId: string): Promise<string> {
     const run = this.#context.runs.find(runId);
     if (run?.error) return JSON.stringify({ __error__: run.error });
+    return this.#finalState(runId);
+  }
+
+  async #finalState(runId: string): Promise<string> {
+    const run = this.#context.runs.find(runId);
     const values = await this.#valuesAfter(run);
     if (!run?.interrupts) return values;
     return JSON.stringify({ ...(JSON.parse(values) as object), __interrupt__: run.interrupts });
@@ -115,23 +169,24 @@ export class RunStreams {
     return stored === undefined || isTerminal(stored.status);
   }
 
-  #source(run: RunRecord): FrameSource {
+  #source(runId: string): FrameSource {
     const { live, frames, values } = this.#context;
     return {
       next: (afterId) => {
-        const current = live.get(run.runId);
+        const current = live.get(runId);
         if (current !== undefined) return current.frames.next(afterId);
-        const stored = frames.next(run.runId, afterId);
+        const stored = frames.next(runId, afterId);
         // A run that died before it stored a frame has none yet; only one that ended had some and lost them.
-        const isExpired = stored.kind === "none" && !frames.has(run.runId) && this.#hasEnded(run.runId);
+        const isExpired = stored.kind === "none" && !frames.has(runId) && this.#hasEnded(runId);
         return isExpired ? { kind: "expired" } : stored;
       },
-      ended: () => this.#hasEnded(run.runId),
+      ended: () => this.#hasEnded(runId),
       get signal() {
-        return live.signalOf(run.runId);
+        return live.signalOf(runId);
       },
       renderValues: (checkpointId) => values.render(checkpointId),
       renderHead: () => this.#context.graphs.renderState(undefined),
+      renderFinal: () => this.#finalState(runId),
     };
   }
 }

@@ -1,5 +1,5 @@
 /**
- * The object's `fetch`: the four streaming routes of protocol/thread-rpc.ts. The gateway validated what arrives; what is
+ * The object's `fetch`: the streaming routes of protocol/thread-rpc.ts. The gateway validated what arrives; what is
  * answered passes through it untouched, so that a reader's backpressure reaches the frames.
  */
 import { STATUS_BY_CODE, type ApiRefusal } from "../protocol/errors.ts";
@@ -7,6 +7,7 @@ import { type RunCommand, THREAD_ADDRESS_HEADER, type ThreadAddress } from "../p
 import { noThread } from "./no-thread.ts";
 import { principalOf } from "./principal-of.ts";
 import type { ThreadRuntime } from "./thread-runtime.ts";
+import { parseThreadEventId } from "./thread-stream.ts";
 
 /** How a route gets its thread's runtime; `undefined` where there is no such thread. */
 export interface RuntimeAccess {
@@ -33,7 +34,8 @@ export class ThreadRoutes {
     const url = new URL(request.url);
     const [, runs, runId, action] = url.pathname.split("/");
     if (request.method === "POST" && runs === "runs" && (runId === "stream" || runId === "wait")) {
-      return this.#start(address, await request.json<RunCommand>(), runId);
+      const namespaces = url.searchParams.getAll("namespace");
+      return this.#start(address, await request.json<RunCommand>(), { how: runId, namespaces });
     }
     if (
       request.method === "GET" &&
@@ -43,10 +45,15 @@ export class ThreadRoutes {
     ) {
       return this.#follow(address, request, { runId, action, query: url.searchParams });
     }
+    if (request.method === "GET" && runs === "stream") return this.#followThread(address, request, url.searchParams);
     return refusal({ code: "not_found", message: `the thread object has no route ${request.method} ${url.pathname}` });
   }
 
-  async #start(address: ThreadAddress, command: RunCommand, how: "stream" | "wait"): Promise<Response> {
+  async #start(
+    address: ThreadAddress,
+    command: RunCommand,
+    { how, namespaces }: { how: "stream" | "wait"; namespaces: readonly string[] },
+  ): Promise<Response> {
     const found = await this.#access.forRun(address, command);
     if (found === undefined) return refusal(noThread(address));
     const { runtime, newThread } = found;
@@ -55,7 +62,14 @@ export class ThreadRoutes {
     await runtime.arm();
     const cancelOnDisconnect = command.body.on_disconnect === "cancel";
     if (how === "wait") return runtime.streams.join(created.value, { cancelOnDisconnect });
-    return runtime.streams.stream(created.value, { afterId: 0, modes: [], cancelOnDisconnect });
+    return runtime.streams.stream(created.value, { afterId: 0, modes: [], namespaces, cancelOnDisconnect });
+  }
+
+  async #followThread(address: ThreadAddress, request: Request, query: URLSearchParams): Promise<Response> {
+    const runtime = await this.#access.existing(address);
+    if (runtime === undefined) return refusal(noThread(address));
+    const start = parseThreadEventId(request.headers.get("last-event-id"));
+    return runtime.streams.threadStream({ start, lifecycleOnly: query.get("lifecycle_only") === "1" });
   }
 
   async #follow(
@@ -70,7 +84,9 @@ export class ThreadRoutes {
     const cancelOnDisconnect = query.get("cancel_on_disconnect") === "1";
     if (action === "join") return runtime.streams.join(found.value, { cancelOnDisconnect });
     const afterId = parseLastEventId(request.headers.get("last-event-id"));
-    return runtime.streams.stream(found.value, { afterId, modes: query.getAll("stream_mode"), cancelOnDisconnect });
+    const modes = query.getAll("stream_mode");
+    const namespaces = query.getAll("namespace");
+    return runtime.streams.stream(found.value, { afterId, modes, namespaces, cancelOnDisconnect });
   }
 }
 

@@ -60,3 +60,11 @@ export function toWireValues(values: unknown): Record<string, unknown> {
       .map(([channel, value]) => [channel, toWire(value)]),
   );
 }
+
+/** What a node is given or gives, which is often the state or a part of it: then as `toWireValues` shows it. */
+export function toWireState(value: unknown): unknown {
+  if (value === null || typeof value !== "object" || Array.isArray(value) || BaseMessage.isInstance(value)) {
+    return toWire(value);
+  }
+  return typeof (value as { toJSON?: unknown }).toJSON === "function" ? toWire(value) : toWireValues(value);
+}

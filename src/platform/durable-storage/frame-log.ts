@@ -21,11 +21,30 @@ export const FRAME_RESERVATION = 500;
 /** Parsed blocks kept for readers that replay; four blocks are at most 1 MB of text. */
 const BLOCK_CACHE_SIZE = 4;
 
+/** Text as it is; the whole state of the checkpoint (`[]`); or one channel of it. */
+export type FramePart = string | readonly [channel?: string];
+
+/** The checkpoint whose state is the data, or stands in places of it. */
+export interface StateData {
+  readonly checkpointId: string;
+  readonly parts?: readonly FramePart[];
+}
+
+/** A piece of a message: the data is all pieces of that message so far, put together by whoever reads it. */
+export interface PieceData {
+  /** The frame with its first piece. */
+  readonly firstId: number;
+  /** JSON text. */
+  readonly piece: string;
+}
+
+/** JSON text, or what it is made of. */
+export type FrameData = string | StateData | PieceData;
+
 export interface Frame {
   readonly id: number;
   readonly event: string;
-  /** JSON text, or the checkpoint whose state is the data. */
-  readonly data: string | { readonly checkpointId: string };
+  readonly data: FrameData;
 }
 
 export type NextFrame =
@@ -42,9 +61,11 @@ interface BlockRow extends Record<string, SqlStorageValue> {
   frames: string;
 }
 
+/** PERSISTED. */
 type PackedFrame =
   | [id: number, event: string, data: string]
-  | [id: number, event: string, data: null, checkpointId: string];
+  | [id: number, event: string, data: null, checkpointId: string, parts?: readonly FramePart[]]
+  | [id: number, event: string, data: null, checkpointId: null, firstId: number, piece: string];
 
 /** Frames of runs, stored. Live runs append through `LiveFrames`. */
 export class FrameLog {
@@ -175,12 +196,19 @@ export class FrameLog {
   }
 }
 
-function pack(frame: Frame): PackedFrame {
-  return typeof frame.data === "string"
-    ? [frame.id, frame.event, frame.data]
-    : [frame.id, frame.event, null, frame.data.checkpointId];
+function pack({ id, event, data }: Frame): PackedFrame {
+  if (typeof data === "string") return [id, event, data];
+  if ("piece" in data) return [id, event, null, null, data.firstId, data.piece];
+  return data.parts === undefined
+    ? [id, event, null, data.checkpointId]
+    : [id, event, null, data.checkpointId, data.parts];
 }
 
-function unpack([id, event, data, checkpointId]: PackedFrame): Frame {
-  return { id, event, data: data ?? { checkpointId: checkpointId ?? "" } };
+function unpack(packed: PackedFrame): Frame {
+  const [id, event, data, checkpointId, fifth, piece] = packed;
+  if (data !== null) return { id, event, data };
+  if (typeof checkpointId !== "string") {
+    return { id, event, data: { firstId: fifth, piece: piece ?? "" } };
+  }
+  return { id, event, data: fifth === undefined ? { checkpointId } : { checkpointId, parts: fifth } };
 }

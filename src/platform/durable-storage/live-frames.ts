@@ -2,7 +2,14 @@
  * Frames of one live run before they are stored. The driver appends; readers take from here what is newer than the
  * stored blocks. Appending never waits for a reader (P8): it bumps a version and wakes whoever waits.
  */
-import { FRAME_BLOCK_BYTES_MAX, FRAME_RESERVATION, type Frame, type FrameLog, type NextFrame } from "./frame-log.ts";
+import {
+  FRAME_BLOCK_BYTES_MAX,
+  FRAME_RESERVATION,
+  type Frame,
+  type FrameData,
+  type FrameLog,
+  type NextFrame,
+} from "./frame-log.ts";
 import type { VersionSignal } from "./version-signal.ts";
 
 /**
@@ -39,19 +46,27 @@ export class LiveFrames {
     this.#storedBytes = options.isFirstAttempt ? 0 : options.log.storedBytes(options.runId);
   }
 
-  append(event: string, payload: Frame["data"]): void {
-    const data = boundedData(payload);
-    const chars = typeof data === "string" ? data.length : 64;
+  /** Answers with the frame's id. `payload` may need to know it. */
+  append(event: string, payload: FrameData | ((id: number) => FrameData)): number {
+    const id = this.#nextId;
+    const data = boundedData(typeof payload === "function" ? payload(id) : payload);
+    const chars = charsOf(data);
     if (this.#pendingChars + chars > FRAME_BLOCK_BYTES_MAX) this.flush();
     if (this.#nextId >= this.#reserved) {
       this.#reserved += FRAME_RESERVATION;
       this.#options.saveReservation(this.#reserved);
     }
-    this.#pending.push({ id: this.#nextId, event, data });
+    this.#pending.push({ id, event, data });
     this.#pendingChars += chars;
     this.#nextId += 1;
     if (this.#pendingChars >= FRAME_BLOCK_BYTES_MAX) this.flush();
     this.#options.signal.bump();
+    return id;
+  }
+
+  /** The newest frame's id; 0 before the first. */
+  get lastId(): number {
+    return this.#nextId - 1;
   }
 
   get reserved(): number {
@@ -88,7 +103,21 @@ export class LiveFrames {
   }
 }
 
-function boundedData(data: Frame["data"]): Frame["data"] {
-  if (typeof data !== "string" || data.length <= FRAME_CHARS_MAX) return data;
-  return JSON.stringify({ code: "frame_too_large", characters: data.length, limit: FRAME_CHARS_MAX });
+/** A part that names a place of the state, or the state as a whole, and its quotes. */
+const NAMED_PART_CHARS = 64;
+
+function charsOf(data: FrameData): number {
+  if (typeof data === "string") return data.length;
+  if ("piece" in data) return data.piece.length + NAMED_PART_CHARS;
+  const parts = data.parts ?? [];
+  return parts.reduce(
+    (sum, part) => sum + (typeof part === "string" ? part.length : NAMED_PART_CHARS),
+    NAMED_PART_CHARS,
+  );
+}
+
+function boundedData(data: FrameData): FrameData {
+  const characters = charsOf(data);
+  if (characters <= FRAME_CHARS_MAX) return data;
+  return JSON.stringify({ code: "frame_too_large", characters, limit: FRAME_CHARS_MAX });
 }

@@ -8,15 +8,7 @@ it("gives a reader a heartbeat comment when nothing came for its interval, and t
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   try {
     const reader = new FrameReader({
-      source: {
-        next: () => ({ kind: "none" }),
-        ended: () => false,
-        signal: new VersionSignal(),
-        renderValues: async () => "{}",
-        renderHead: async () => "{}",
-      },
-      afterId: 0,
-      wants: () => true,
+      source: { poll: async () => "none", hasText: () => false, signal: new VersionSignal() },
       now: () => 0,
     });
     const body = reader.stream().getReader();

@@ -67,7 +67,9 @@ async function withUndriven(thread: ThreadWakes, { stored }: { stored: boolean }
   if (stored) first.context.live.get(runId)!.frames.flush();
   const { context, streams, recovery } = thread.sleeping({ tools: [tool] });
   const run = () => context.runs.find(runId)!;
-  const reader = streams.stream(run(), { afterId: 0, modes: ["custom"], cancelOnDisconnect: false }).body!.getReader();
+  const reader = streams
+    .stream(run(), { afterId: 0, modes: ["custom"], namespaces: [], cancelOnDisconnect: false })
+    .body!.getReader();
   const read = async (): Promise<string> => new TextDecoder().decode((await reader.read()).value);
   return { context, recovery, streams, run, read };
 }
