@@ -37,6 +37,7 @@ const SECRETS = [
   "ANTHROPIC_API_KEY",
   "ANTHROPIC_BASE_URL",
   "ANTHROPIC_MODEL",
+  "WEBHOOK_SECRET",
 ] as const;
 
 export class SetupError extends Error {
