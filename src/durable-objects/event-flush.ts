@@ -13,7 +13,7 @@ import type { EventOutbox, PendingEvents } from "../platform/durable-storage/eve
 import type { RunRecord, RunStore } from "../platform/durable-storage/run-store.ts";
 import type { ThreadRecord, ThreadStore } from "../platform/durable-storage/thread-store.ts";
 import type { AlarmSource } from "./object-alarm.ts";
-import { isLifecycle } from "./thread-log.ts";
+import { isLifecycle, RUN_GONE } from "./thread-log.ts";
 
 /** How soon a failed flush is tried again. */
 const RETRY_MS = 5_000;
@@ -71,11 +71,6 @@ export class EventFlush implements AlarmSource {
     return this.#running;
   }
 
-  /** Removes a run's row and events from D1. */
-  async forgetRun(key: ThreadKey, runId: string): Promise<void> {
-    await this.#ports.fencing(({ epoch }) => this.#ports.log.deleteRun(key, runId, epoch));
-  }
-
   async forgetThread(key: ThreadKey): Promise<void> {
     const now = this.#ports.now();
     await this.#ports.fencing(({ epoch }) => this.#ports.log.deleteThread(key, { epoch, now }));
@@ -112,12 +107,14 @@ export class EventFlush implements AlarmSource {
     );
     const runs = [...runIds].map((runId) => this.#ports.runs.find(runId)).filter((run) => run !== undefined);
     const key = { owner: thread.owner, thread_id: thread.threadId };
+    const gone = new Set(pending.events.filter((event) => event.event_type === RUN_GONE).map((event) => event.run_id));
     const told = {
-      events: pending.events,
+      events: pending.events.filter((event) => !gone.has(event.run_id)),
       runs: runs.map(toRunProjection),
       ...(pending.threadChanges > 0 || runs.length > 0 ? { thread: this.#toThreadProjection(thread) } : {}),
     };
     await this.#ports.fencing(({ epoch }) => this.#ports.log.flush(key, { epoch, ...told }));
+    for (const runId of gone) await this.#ports.fencing(({ epoch }) => this.#ports.log.deleteRun(key, runId, epoch));
   }
 
   #toThreadProjection(thread: ThreadRecord): ThreadProjection {

@@ -6,10 +6,9 @@ import { Buffer } from "node:buffer";
 import { ALLOWED_SUBAGENTS_OPTION } from "../domain/assistant/agent-snapshot.ts";
 import type { ManagedSubagent } from "../domain/delegation/managed-subagent.ts";
 import { ADJUSTED_OPTIONS_KEY } from "../domain/run/adjusted-options.ts";
-import { decideStart } from "../domain/run/multitask.ts";
-import { err, ok } from "../domain/shared/result.ts";
+import { decideStart, type MultitaskRefusal, type StartDecision } from "../domain/run/multitask.ts";
+import { err, ok, type Result } from "../domain/shared/result.ts";
 import type { Principal } from "../domain/trust/principal.ts";
-import type { ThreadState } from "../agent/thread-state/thread-state.ts";
 import { FRAME_RESERVATION } from "../platform/durable-storage/frame-log.ts";
 import type { RunRecord } from "../platform/durable-storage/run-store.ts";
 import type { ApiRefusal, RpcResult } from "../protocol/errors.ts";
@@ -18,16 +17,20 @@ import type { RunEventDraft } from "../protocol/run-events.ts";
 import type { RunCommand, ThreadAddress } from "../protocol/thread-rpc.ts";
 import { STATELESS_MARK } from "../protocol/threads.ts";
 import { cancelUnanswered } from "./cancel-unanswered.ts";
-import { prepareLeadInput } from "./run-input.ts";
 import type { ThreadContext } from "./thread-context.ts";
-import { messageEvent, runStarted } from "./thread-log.ts";
+import { requestEnd } from "./run-cancel.ts";
+import { dropsWaitingStep, prepareStart, withoutHeadCheckpoint } from "./run-start-prepare.ts";
+import { markRunning } from "./run-starting.ts";
+import { messageEvent, runQueued } from "./thread-log.ts";
 import { insertThread } from "./thread-service.ts";
 
 /** A stored run is one row: its create, in UTF-8, must fit well under the 2 MB row. */
 const RUN_COMMAND_BYTES_MAX = 1_500_000;
 
 /** Each try reads the state anew; a thread whose state is edited faster than that is busy. */
-const ACCEPT_TRIES_MAX = 5;
+export const ACCEPT_TRIES_MAX = 5;
+
+const MS_PER_SECOND = 1_000;
 
 /** Whence a run comes, as the gateway said it; no part of the create that a client wrote. */
 export interface RunOrigin {
@@ -36,7 +39,7 @@ export interface RunOrigin {
   readonly newThread?: ThreadAddress | undefined;
 }
 
-interface PreparedRun {
+export interface PreparedRun {
   readonly command: RunCommand;
   readonly events: (runId: string) => RunEventDraft[];
   readonly baseCheckpointId: string | null;
@@ -44,6 +47,8 @@ interface PreparedRun {
 
 /** Bounded by the store of the definitions, so beside the command's own bound. */
 interface AcceptableRun extends PreparedRun {
+  /** It was prepared as a run that waits, which is checked less. */
+  readonly waited: boolean;
   readonly origin: RunOrigin | undefined;
   readonly managed: readonly ManagedSubagent[];
 }
@@ -63,11 +68,12 @@ export class RunAcceptance {
     const undeliverable = this.#context.webhooks.refusal(command.body.webhook);
     if (undeliverable !== undefined) return err(undeliverable);
     // Before the definitions are read: a busy thread is the refusal that costs nothing.
-    const busy = this.#refusedStart();
-    if (busy !== undefined) return err(busy);
+    const decided = this.#decide(command);
+    if (!decided.ok) return decided;
     const managed = command.graph_id === LEAD_GRAPH_ID ? await this.#context.managed.forRun() : [];
+    const placed = withoutHeadCheckpoint(this.#context, command);
     for (let tries = 0; tries < ACCEPT_TRIES_MAX; tries += 1) {
-      const accepted = await this.#tryAccept(command, { origin, managed });
+      const accepted = await this.#tryAccept(placed, { origin, managed });
       // The state moved while it was read: what was checked against it is checked again.
       if (accepted === "state_moved") continue;
       return accepted;
@@ -80,123 +86,138 @@ export class RunAcceptance {
     { origin, managed }: Pick<AcceptableRun, "origin" | "managed">,
   ): Promise<RpcResult<RunRecord> | "state_moved"> {
     await this.#context.edits.settled();
-    const prepared = await this.#prepare(command);
+    const decided = this.#decide(command);
+    if (!decided.ok) return decided;
+    const waits = decided.value.kind === "wait";
+    const prepared = await this.prepare(command, { waits });
     if (!prepared.ok) return prepared;
-    if (Buffer.byteLength(JSON.stringify(prepared.value.command)) > RUN_COMMAND_BYTES_MAX) {
-      return err({ code: "too_large", message: `a run's body may hold ${RUN_COMMAND_BYTES_MAX} bytes of JSON` });
-    }
-    if (await this.#supersedeWaiting(command)) return "state_moved";
-    return this.#accept({ ...prepared.value, origin, managed });
+    const tooLarge = refuseSize(prepared.value.command);
+    if (tooLarge !== undefined) return err(tooLarge);
+    if (!waits && (await this.supersedeWaiting(command))) return "state_moved";
+    return this.#accept({ ...prepared.value, waited: waits, origin, managed });
   }
 
   /**
    * Input instead of the answer that the newest run waits for: LangGraph drops the step that waits, with every result that
    * committed in it. So the state takes those in, and what is still open ends as cancelled. True when the state moved.
    */
-  async #supersedeWaiting({ body }: RunCommand): Promise<boolean> {
+  async supersedeWaiting({ body }: RunCommand): Promise<boolean> {
     const { runs, edits, live, graphs } = this.#context;
-    const waiting = runs.newest();
+    const waiting = runs.newestStarted();
     if (waiting === undefined || waiting.interrupts === null || waiting.graphId !== LEAD_GRAPH_ID) return false;
-    if (body.input === null || body.input === undefined) return false;
+    if (!dropsWaitingStep(body)) return false;
     const before = this.#context.headCheckpointId();
     await edits.run(async () => {
-      if (runs.active().length > 0) return;
+      if (runs.newestStarted()?.runId !== waiting.runId) return;
       const built = await graphs.forState();
       await live.settle(waiting.runId, () => cancelUnanswered(this.#context, waiting, built));
     });
     return this.#context.headCheckpointId() !== before;
   }
 
-  async #prepare(command: RunCommand): Promise<RpcResult<PreparedRun>> {
-    const { input } = command.body;
+  /**
+   * What the run brings, checked against the state as it is now. A run that waits is checked again when it starts: until
+   * then there may be no state yet.
+   */
+  async prepare(command: RunCommand, { waits = false } = {}): Promise<RpcResult<PreparedRun>> {
     const baseCheckpointId = this.#context.headCheckpointId();
-    if (command.graph_id !== LEAD_GRAPH_ID || input === null || input === undefined) {
-      if (!input && baseCheckpointId === null) {
-        return err({
-          code: "invalid_request",
-          message: "input: required on a thread without state",
-          details: { path: ["input"] },
-        });
-      }
-      return ok({ command, events: () => [], baseCheckpointId });
-    }
-    const prepared = await this.#prepareInput(input, baseCheckpointId);
+    const prepared = await prepareStart(this.#context, command, { waits });
     if (!prepared.ok) return prepared;
-    const { values, messages } = prepared.value;
-    return ok({
-      command: { ...command, body: { ...command.body, input: values } },
-      events: (runId) => messages.flatMap((message) => messageEvent(runId, message) ?? []),
-      baseCheckpointId,
-    });
+    const { messages } = prepared.value;
+    const events = (runId: string) => messages.flatMap((message) => messageEvent(runId, message) ?? []);
+    return ok({ command: prepared.value.command, events, baseCheckpointId });
   }
 
-  /** Only a removal depends on the state, so it is loaded only for an input that an empty state refuses. */
-  async #prepareInput(input: Record<string, unknown>, baseCheckpointId: string | null) {
-    const newId = () => this.#context.newId();
-    const prepared = prepareLeadInput([], input, newId);
-    if (prepared.ok || baseCheckpointId === null) return prepared;
-    const { graph, configurable } = await this.#context.graphs.forState();
-    const at = { ...configurable, checkpoint_id: baseCheckpointId };
-    const state = (await graph.getState({ configurable: at })).values as ThreadState;
-    return prepareLeadInput(state.messages ?? [], input, newId);
-  }
-
-  #refusedStart(): ApiRefusal | undefined {
-    const decision = decideStart(this.#context.runs.active(), "reject");
-    if (decision.ok) return undefined;
-    return {
-      code: "thread_busy",
-      message: `thread has an active run '${decision.error.runId}'; wait for it or cancel it`,
-      details: { run_id: decision.error.runId },
-    };
+  #decide({ body }: RunCommand): Result<StartDecision, ApiRefusal> {
+    const isDelayed = (body.after_seconds ?? 0) > 0;
+    const decided = decideStart(this.#context.runs.activeRuns(), { strategy: body.multitask_strategy, isDelayed });
+    return decided.ok ? decided : err(toRefusal(decided.error));
   }
 
   #accept(prepared: AcceptableRun): RpcResult<RunRecord> | "state_moved" {
     return this.#context.storage.transactionSync(() => {
       // Asked again here: another create may have been accepted while this one read the state.
-      const busy = this.#refusedStart();
-      if (busy !== undefined) return err(busy);
+      const decided = this.#decide(prepared.command);
+      if (!decided.ok) return decided;
       if (this.#context.isClosing) return err({ code: "not_found", message: "the thread is being deleted" });
-      if (this.#context.edits.active) return "state_moved";
-      if (this.#context.headCheckpointId() !== prepared.baseCheckpointId) return "state_moved";
+      const startsNow = decided.value.kind === "start_now";
+      if (startsNow && this.#hasMoved(prepared)) return "state_moved";
       const newThread = prepared.origin?.newThread;
       if (newThread !== undefined && this.#context.threads.load() === undefined) {
         insertThread(this.#context, newThread, newThread.stateless === true ? { [STATELESS_MARK]: true } : {});
       }
-      const run = this.#toRecord(prepared);
-      this.#context.runs.save(run);
+      const accepted = this.#toRecord(prepared);
+      for (const { runId, action } of decided.value.cancel) {
+        requestEnd(this.#context, runId, { action, reason: `superseded by run '${accepted.runId}'` });
+      }
+      const run = startsNow
+        ? markRunning(this.#context, accepted, { ...prepared, events: prepared.events(accepted.runId) })
+        : this.#queue(accepted);
       this.#context.idempotent.note(prepared.command, run.runId, newThread?.stateless === true);
-      this.#context.outbox.append([runStarted(run), ...prepared.events(run.runId)], { now: run.createdAt });
       return ok(run);
     });
   }
 
-  #toRecord({ command, baseCheckpointId, origin, managed }: AcceptableRun): RunRecord {
+  /** The base and the input were read on a state that is no longer the thread's. */
+  #hasMoved({ baseCheckpointId, waited }: AcceptableRun): boolean {
+    return waited || this.#context.edits.active || this.#context.headCheckpointId() !== baseCheckpointId;
+  }
+
+  /** The run gets its base and its start's events when its turn comes. */
+  #queue(run: RunRecord): RunRecord {
+    const adjusted = this.#context.graphs.withAdjustments(run);
+    this.#context.runs.save(adjusted);
+    this.#context.outbox.append([runQueued(adjusted)], { now: adjusted.createdAt });
+    return adjusted;
+  }
+
+  #toRecord({ command, origin, managed }: AcceptableRun): RunRecord {
+    const { runs, deps } = this.#context;
     const now = this.#context.now();
     // Run ids order the thread's runs by this time: it is later than the newest run's, whatever the clock did meanwhile.
-    const createdAt = Math.max(now, (this.#context.runs.newest()?.createdAt ?? 0) + 1);
-    return this.#context.graphs.withAdjustments({
-      runId: this.#context.deps.newId(createdAt),
-      status: "running",
+    const createdAt = Math.max(now, (runs.newestCreatedAt() ?? 0) + 1);
+    const [oldest] = runs.activeRuns();
+    const delaySeconds = command.body.after_seconds ?? 0;
+    return {
+      runId: deps.newId(createdAt),
+      status: "pending",
       graphId: command.graph_id,
       command: {
         ...withPolicy(withoutServerKeys(command)),
         ...(origin === undefined ? {} : { principal: origin.principal }),
         ...(managed.length === 0 ? {} : { managed_subagents: managed }),
       },
-      baseCheckpointId,
+      baseCheckpointId: null,
       finalCheckpointId: null,
       cancelRequested: false,
-      attempt: 1,
-      recovery: { attempts: 0, headCheckpointId: baseCheckpointId, progressAt: now },
+      ...(oldest === undefined ? {} : { activeFrom: oldest.runId }),
+      ...(delaySeconds > 0 ? { dueAt: now + delaySeconds * MS_PER_SECOND } : {}),
+      attempt: 0,
+      recovery: { attempts: 0, headCheckpointId: null, progressAt: now },
       framesReserved: FRAME_RESERVATION,
       error: null,
       interrupts: null,
       usage: null,
       createdAt,
       updatedAt: createdAt,
-    });
+    };
   }
+}
+
+export function refuseSize(command: RunCommand): ApiRefusal | undefined {
+  if (Buffer.byteLength(JSON.stringify(command)) <= RUN_COMMAND_BYTES_MAX) return undefined;
+  return { code: "too_large", message: `a run's body may hold ${RUN_COMMAND_BYTES_MAX} bytes of JSON` };
+}
+
+function toRefusal(refusal: MultitaskRefusal): ApiRefusal {
+  if (refusal.reason === "thread_busy") {
+    const { runId } = refusal;
+    const message = `thread has an active run '${runId}'; wait for it, cancel it, or choose another multitask_strategy`;
+    return { code: "thread_busy", message, details: { run_id: runId } };
+  }
+  const { limit } = refusal;
+  const message = `thread has ${limit} pending runs, and may have no more; wait until one has started`;
+  return { code: "thread_busy", message, details: { limit } };
 }
 
 /** What the server says in a run's metadata, nobody else does. */

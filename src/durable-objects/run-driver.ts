@@ -7,10 +7,13 @@
  * - Nothing here awaits a reader.
  */
 import type { RunnableConfig } from "@langchain/core/runnables";
+import { isUnknownInterruptError } from "@langchain/langgraph";
 import type { BuiltGraph } from "../agent/graph-catalog.ts";
 import { RUN_ENDED } from "../agent/graph/cancelled-calls.ts";
 import { PRE_RUN_MESSAGE_IDS_KEY, type PreRunMessageIds } from "../agent/graph/pre-run-messages.ts";
 import { toWire } from "../agent/wire/to-wire.ts";
+import { noteOutOfMemory } from "../domain/run/recovery.ts";
+import { classifyPlatformError } from "../domain/run/recovery-errors.ts";
 import { unreachable } from "../domain/shared/assert.ts";
 import { RetiredInstanceError } from "../domain/shared/retired-instance.ts";
 import type { RunError, RunRecord } from "../platform/durable-storage/run-store.ts";
@@ -19,16 +22,17 @@ import { toTerminalTaskEvent, type TaskEvent } from "../domain/delegation/task-e
 import { cancelUnanswered } from "./cancel-unanswered.ts";
 import { runConfig } from "./run-config.ts";
 import { saveRunEnd } from "./run-end.ts";
+import { rollBackRun } from "./run-rollback.ts";
 import type { LiveRun } from "./live-runs.ts";
 import { findNewFallback } from "./new-fallback.ts";
 import { openLiveRun } from "./open-live-run.ts";
 import { preRunMessageIdsOf } from "./pre-run-messages.ts";
+import { type RunStart, startConfig } from "./run-start.ts";
+import { breakpointsOf } from "./run-start-breakpoints.ts";
 import { withStopReason } from "./run-stop-reason.ts";
 import { type StreamChunk, streamChunks } from "./stream-chunks.ts";
 import { FrameMapper } from "./stream-frames.ts";
 import type { ThreadContext } from "./thread-context.ts";
-
-export type RunStart = { readonly kind: "input"; readonly input: unknown } | { readonly kind: "resume" };
 
 type RunOutcome =
   | { readonly kind: "success"; readonly values: unknown }
@@ -77,17 +81,39 @@ export class RunDriver {
       await scheduler.wait(0);
       const built = await this.#context.graphs.forRun(run);
       const drive: Drive = { live, built, before: preRunMessageIdsOf(run, built) };
-      const outcome = await this.#execute(run, start, drive);
-      await this.#settle(run, outcome, drive);
-      const notes = await withStopReason(run, built, { ...drive, ...outcome });
-      await this.#context.failpoint?.("terminal_commit", outcome.kind);
-      this.#commitEnd(run, { ...toEnd(outcome), ...notes }, live);
+      await this.#finish(run, await this.#execute(run, start, drive), drive);
     } catch (fault) {
       this.#context.onFault(fault);
     } finally {
       this.#context.live.remove(run.runId);
     }
     this.#context.afterRun();
+  }
+
+  /** A request to end the run that was stored wins over how its graph ended, as it does after a crash. */
+  async #finish(run: RunRecord, reached: RunOutcome, drive: Drive): Promise<void> {
+    const stored = this.#context.runs.find(run.runId);
+    if (stored?.cancel?.action === "rollback") return this.#rollBack(stored);
+    const outcome: RunOutcome = stored?.cancelRequested === true ? { kind: "cancelled" } : reached;
+    await this.#settle(run, outcome, drive);
+    const notes = await withStopReason(run, drive.built, { ...drive, ...outcome });
+    await this.#context.failpoint?.("terminal_commit", outcome.kind);
+    if (this.#isOvertaken(run, outcome)) return this.#finish(run, outcome, drive);
+    this.#commitEnd(run, { ...toEnd(outcome), ...notes }, drive.live);
+  }
+
+  /** A cancel came while the end was prepared. */
+  #isOvertaken({ runId }: RunRecord, outcome: RunOutcome): boolean {
+    const stored = this.#context.runs.find(runId);
+    if (stored?.cancel?.action === "rollback") return true;
+    return stored?.cancelRequested === true && outcome.kind !== "cancelled";
+  }
+
+  async #rollBack(run: RunRecord): Promise<void> {
+    await this.#context.failpoint?.("rollback");
+    this.#context.storage.transactionSync(() => {
+      rollBackRun(this.#context, run);
+    });
   }
 
   async #execute(run: RunRecord, start: RunStart, drive: Drive): Promise<RunOutcome> {
@@ -97,12 +123,13 @@ export class RunDriver {
     try {
       // A cancel that came before the first step: nothing runs.
       if (live.abort.signal.aborted) return { kind: "cancelled" };
-      const chunks = streamChunks(built, start.kind === "input" ? start.input : null, {
+      const chunks = streamChunks(built, start.input, {
         runId: run.runId,
         modes: body.stream_mode,
         subgraphs: body.stream_subgraphs === true,
         options: {
-          ...config,
+          ...startConfig(config, start),
+          ...breakpointsOf(body),
           durability: "sync",
           signal: live.abort.signal,
           ...(body.context ? { context: body.context } : {}),
@@ -121,9 +148,22 @@ export class RunDriver {
       // Not an end of the run: another instance drives it.
       if (error instanceof RetiredInstanceError) throw error;
       if (live.abort.signal.aborted) return { kind: "cancelled" };
+      // An answer that was taken before a crash is not taken again: the graph asks for something else by now.
+      if (isUnknownInterruptError(error)) return this.#outcomeOf(run, drive, config);
+      this.#leaveToRecovery(run, error);
       this.#context.onRunError(run, error);
       return { kind: "failed", error: toRunError(error) };
     }
+  }
+
+  /** Throws what is the platform's failure and not the run's: the run stays running in storage. */
+  #leaveToRecovery({ runId }: RunRecord, error: unknown): void {
+    const kind = classifyPlatformError(error);
+    if (kind === "application") return;
+    const stored = this.#context.runs.find(runId);
+    if (kind === "out_of_memory" && stored !== undefined)
+      this.#context.runs.save({ ...stored, recovery: noteOutOfMemory(stored.recovery) });
+    throw error;
   }
 
   /** Only the legacy `messages` asks what stood before the run: it may load a state. */
@@ -147,7 +187,9 @@ export class RunDriver {
   async #outcomeOf(run: RunRecord, drive: Drive, config: RunnableConfig): Promise<RunOutcome> {
     const state = await drive.built.graph.getState(config);
     const interrupts = state.tasks.flatMap((task) => task.interrupts);
-    if (interrupts.length > 0) return { kind: "waiting", interrupts: interrupts.map(toWire) };
+    // Steps are left and nothing asks: the run stopped at a breakpoint.
+    if (interrupts.length > 0 || state.next.length > 0)
+      return { kind: "waiting", interrupts: interrupts.map(toWire) };
     return this.#endOf(run, drive, state.values);
   }
 

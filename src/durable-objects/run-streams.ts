@@ -3,7 +3,8 @@
  * the connection warm. Both are pull-based: nothing here runs ahead of its client.
  */
 import { RunSequence } from "../platform/durable-storage/run-sequence.ts";
-import type { RunRecord } from "../platform/durable-storage/run-store.ts";
+import type { RunError, RunRecord } from "../platform/durable-storage/run-store.ts";
+import type { NextFrame } from "../platform/durable-storage/frame-log.ts";
 import { isTerminal } from "../domain/run/run-status.ts";
 import { FrameCursor, type FrameSource, type TextSource } from "./frame-cursor.ts";
 import { frameFilter } from "./frame-filter.ts";
@@ -129,7 +130,8 @@ export class RunStreams {
 
   async #finalValues(runId: string): Promise<string> {
     const run = this.#context.runs.find(runId);
-    if (run?.error) return JSON.stringify({ __error__: run.error });
+    if (run === undefined) return JSON.stringify({ __error__: goneError(runId) });
+    if (run.error) return JSON.stringify({ __error__: run.error });
     return this.#finalState(runId);
   }
 
@@ -170,15 +172,20 @@ export class RunStreams {
   }
 
   #source(runId: string): FrameSource {
+    const gone = new GoneFrame(runId);
     const { live, frames, values } = this.#context;
     return {
       next: (afterId) => {
         const current = live.get(runId);
         if (current !== undefined) return current.frames.next(afterId);
         const stored = frames.next(runId, afterId);
+        if (stored.kind !== "none" || !this.#hasEnded(runId)) return stored;
+        const run = this.#context.runs.find(runId);
+        if (run === undefined) return gone.next(afterId);
+        // It ended before it started.
+        if (run.attempt === 0) return stored;
         // A run that died before it stored a frame has none yet; only one that ended had some and lost them.
-        const isExpired = stored.kind === "none" && !frames.has(runId) && this.#hasEnded(runId);
-        return isExpired ? { kind: "expired" } : stored;
+        return frames.has(runId) ? stored : { kind: "expired" };
       },
       ended: () => this.#hasEnded(runId),
       get signal() {
@@ -198,4 +205,24 @@ async function settledWithin(done: Promise<void>, timeoutMs: number): Promise<vo
   });
   await Promise.race([done, timeout]);
   clearTimeout(timer);
+}
+
+/** What a reader of a run is told once when the run is taken out of the thread under it. */
+class GoneFrame {
+  readonly #runId: string;
+  #told = false;
+
+  constructor(runId: string) {
+    this.#runId = runId;
+  }
+
+  next(afterId: number): NextFrame {
+    if (this.#told) return { kind: "none" };
+    this.#told = true;
+    return { kind: "frame", frame: { id: afterId + 1, event: "error", data: JSON.stringify(goneError(this.#runId)) } };
+  }
+}
+
+function goneError(runId: string): RunError {
+  return { error: "RunRolledBack", message: `run '${runId}' was rolled back or deleted; nothing of it is left` };
 }

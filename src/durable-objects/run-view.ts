@@ -15,9 +15,12 @@ export function toRun(run: RunRecord, threadId: string): Run {
     status: run.status,
     metadata: runMetadata(run),
     multitask_strategy,
+    ...(run.cancel?.reason === undefined ? {} : { cancel_reason: run.cancel.reason }),
     kwargs,
     error: run.error,
     stop_reason: run.notes?.stop_reason ?? null,
+    assistant_version: run.command.assistant_version ?? run.command.agent?.assistantVersion ?? null,
+    graph_version: run.notes?.graph_version ?? null,
     ...(run.usage === null ? {} : { usage: [...run.usage] }),
   };
 }

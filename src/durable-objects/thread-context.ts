@@ -33,6 +33,7 @@ import { StagedWorkspace } from "../platform/workspace/staged-workspace.ts";
 import type { BatchWake } from "../protocol/queue-messages.ts";
 import { CommitEvents } from "./commit-events.ts";
 import { ThreadDelegationJournal } from "./delegation-journal.ts";
+import { isOfBase } from "./run-base.ts";
 import { EventFlush } from "./event-flush.ts";
 import { IdempotentCreates } from "./idempotent-creates.ts";
 import { LiveRuns } from "./live-runs.ts";
@@ -57,6 +58,8 @@ export interface ThreadObjectDeps {
   readonly now: () => number;
   /** A UUID v7 whose time is now, or `notBefore` (milliseconds) when that is later. */
   readonly newId: (notBefore?: number) => string;
+  /** Of the deployed Worker, where it is known: a run that meets another one was stopped by a deploy (P4). */
+  readonly version?: string | undefined;
   /** Where faults and refused writes are told; never shown to a client. */
   readonly report: (what: string, details: Readonly<Record<string, unknown>>) => void;
   /** Absent outside of tests. */
@@ -303,6 +306,7 @@ export class ThreadContext {
       toolStarts: this.toolStarts,
       currentRunId: () => this.live.writingRunId(),
       forgetChild: (checkpointNs) => {
+        if (isOfBase(this.runs.running(), checkpointNs)) return;
         this.saver.deleteNamespace(this.threadId, checkpointNs);
         this.toolStarts.deleteUnder(checkpointNs);
       },

@@ -15,9 +15,46 @@ export function runStarted(run: RunRecord): RunEventDraft {
     run_id: run.runId,
     event_type: "run.start",
     category: "trace",
-    content: { graph_id: run.graphId, assistant_id: run.command.body.assistant_id },
+    content: {
+      graph_id: run.graphId,
+      assistant_id: run.command.body.assistant_id,
+      ...(run.notes?.graph_version === undefined ? {} : { graph_version: run.notes.graph_version }),
+    },
     metadata: {},
   };
+}
+
+/** A run was accepted that waits for its turn; `run.start` follows when it comes. */
+export function runQueued(run: RunRecord): RunEventDraft {
+  return {
+    run_id: run.runId,
+    event_type: "run.queued",
+    category: "trace",
+    content: {
+      multitask_strategy: run.command.body.multitask_strategy,
+      ...(run.dueAt === undefined ? {} : { due_at: new Date(run.dueAt).toISOString() }),
+    },
+    metadata: {},
+  };
+}
+
+/** A run that had ended waiting for an answer waits no more. */
+export function runCancelled(run: RunRecord): RunEventDraft {
+  const reason = run.cancel?.reason;
+  return {
+    run_id: run.runId,
+    event_type: "run.cancelled",
+    category: "trace",
+    content: reason === undefined ? {} : { reason },
+    metadata: {},
+  };
+}
+
+/** Never in the log: the flush that meets it takes the run's events out of it. */
+export const RUN_GONE = "run.gone";
+
+export function runGone(runId: string): RunEventDraft {
+  return { run_id: runId, event_type: RUN_GONE, category: "trace", content: {}, metadata: {} };
 }
 
 export function runRecovered(run: RunRecord): RunEventDraft {

@@ -11,7 +11,7 @@ import type { RunRecord } from "../platform/durable-storage/run-store.ts";
 import type { Batch, CreateBatchBody } from "../protocol/batches.ts";
 import type { RpcResult } from "../protocol/errors.ts";
 import type { ListRunsQuery, Run } from "../protocol/runs.ts";
-import type { RunCommand, ThreadAddress, ThreadRpc } from "../protocol/thread-rpc.ts";
+import type { CancelRunOptions, CancelRunsQuery, RunCommand, ThreadAddress, ThreadRpc } from "../protocol/thread-rpc.ts";
 import type {
   CreateThreadBody,
   HistoryBody,
@@ -24,6 +24,7 @@ import { noThread } from "./no-thread.ts";
 import { type FileContent, ThreadFiles } from "./thread-files.ts";
 import { principalOf } from "./principal-of.ts";
 import type { ThreadObjectDeps } from "./thread-context.ts";
+import { checkFreshRun } from "./check-fresh-run.ts";
 import { type RunPlace, ThreadRoutes } from "./thread-routes.ts";
 import { ThreadRuntime } from "./thread-runtime.ts";
 import { refuseMetadata } from "./thread-service.ts";
@@ -121,13 +122,28 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
     return this.#on(address, (runtime) => runtime.runs.delete(runId));
   }
 
-  async cancelRun(address: ThreadAddress, runId: string, options: { wait: boolean }): Promise<RpcResult<null>> {
+  async cancelRun(address: ThreadAddress, runId: string, options: CancelRunOptions): Promise<RpcResult<null>> {
     return this.#on(address, async (runtime) => {
       const cancelled = await runtime.runs.cancel(runId, options);
       // A run that nobody drives any more is ended by recovery.
-      await runtime.recovery.recover();
+      await runtime.recover();
+      await runtime.arm();
       return cancelled;
     });
+  }
+
+  async cancelRuns(address: ThreadAddress, query: CancelRunsQuery): Promise<RpcResult<null>> {
+    return this.#on(address, async (runtime) => {
+      const cancelled = await runtime.runs.cancelMany(query);
+      await runtime.recover();
+      await runtime.arm();
+      return cancelled;
+    });
+  }
+
+  /** Whether a run could start on a thread of its own; nothing is stored, not even for one that could. */
+  async checkRun(_address: ThreadAddress, command: RunCommand): Promise<RpcResult<null>> {
+    return checkFreshRun(this.#deps, command);
   }
 
   async cancelTask(address: ThreadAddress, runId: string, taskId: string): Promise<RpcResult<null>> {

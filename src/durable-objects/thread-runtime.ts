@@ -58,7 +58,7 @@ export class ThreadRuntime {
     this.#expiry = new FrameExpiry(this.context.frames, this.context.runs, frames_ttl_seconds * 1_000);
     this.#alarm = new ObjectAlarm(
       storage,
-      [this.#keepAlive(), this.context.flush, this.#expiry, this.batches, this.context.webhooks],
+      [this.#keepAlive(), this.runs.due, this.context.flush, this.#expiry, this.batches, this.context.webhooks],
       () => {
         this.context.meter.bill("alarm", 1);
       },
@@ -68,7 +68,7 @@ export class ThreadRuntime {
   /** Called on every wake before anything else is served: a run that died with the last wake goes on. */
   async wake(): Promise<void> {
     if (!this.threads.exists()) return;
-    await this.recovery.recover();
+    await this.recover();
     if (this.context.outbox.pending() !== undefined) this.context.flush.kick();
     this.context.webhooks.kick();
     await this.arm();
@@ -78,7 +78,7 @@ export class ThreadRuntime {
     this.#alarm.fired();
     const now = this.context.now();
     // A run whose end could not be committed has no driver any more: it is found here, within one keep-alive.
-    await this.recovery.recover();
+    await this.recover();
     this.#expiry.expire(now);
     await this.batches.onAlarm(now);
     if (this.context.flush.nextDueAt() !== undefined) this.context.flush.kick();
@@ -86,11 +86,18 @@ export class ThreadRuntime {
     await this.arm();
   }
 
+  /** What nobody drives any more goes on or ends; then what waits for its turn. */
+  async recover(): Promise<void> {
+    await this.recovery.recover();
+    await this.runs.goOn();
+  }
+
   arm(): Promise<void> {
     return this.#alarm.arm();
   }
 
   async #afterRun(): Promise<void> {
+    await this.runs.goOn();
     try {
       await this.context.flush.flush();
       if (this.context.isClosing) return;
@@ -104,7 +111,7 @@ export class ThreadRuntime {
   /** A detached run must not let the object fall asleep under it. */
   #keepAlive(): AlarmSource {
     const { keep_alive_seconds } = this.context.deps.config.runtime;
-    const isActive = () => this.context.live.size > 0 || this.context.runs.active().length > 0;
+    const isActive = () => this.context.live.size > 0 || this.context.runs.activeRuns()[0]?.status === "running";
     return { nextDueAt: () => (isActive() ? this.context.now() + keep_alive_seconds * 1_000 : undefined) };
   }
 }

@@ -1,6 +1,7 @@
 /**
  * Refuses by name what the LangGraph API knows and Deputy does not honour yet: nothing is accepted and ignored
- * (contracts, "Run options"). An option set to null counts as not set.
+ * (contracts, "Run options"). An option set to null, or one that takes a list set to
+ * an empty one, counts as not set.
  */
 import { type Result, ok } from "../domain/shared/result.ts";
 import type { ApiRefusal } from "../protocol/errors.ts";
@@ -8,7 +9,7 @@ import { refuse } from "./errors.ts";
 
 export interface UnsupportedOptions {
   readonly options?: readonly string[];
-  readonly values?: Readonly<Record<string, readonly string[]>>;
+  readonly values?: Readonly<Record<string, readonly (string | boolean)[]>>;
 }
 
 /** The input without its null fields and without the (null) unsupported ones; anything but an object passes as is. */
@@ -16,21 +17,30 @@ export function withoutUnsupported(input: unknown, unsupported: UnsupportedOptio
   if (typeof input !== "object" || input === null || Array.isArray(input)) return ok(input);
   const set = Object.entries(input).filter(([, value]) => value !== null);
   for (const [field, value] of set) {
-    if (unsupported.options?.includes(field) === true) return refuseOption(field);
+    if (unsupported.options?.includes(field) === true && !isEmptyList(value)) return refuseOption(field);
     const refused = firstUnsupportedValue(value, unsupported.values?.[field]);
     if (refused !== undefined) return refuseOption(field, refused);
   }
-  return ok(Object.fromEntries(set));
+  const asksNothing = (field: string, value: unknown) =>
+    unsupported.options?.includes(field) === true && isEmptyList(value);
+  return ok(Object.fromEntries(set.filter(([field, value]) => !asksNothing(field, value))));
 }
 
-export function refuseOption(field: string, value?: string): Result<never, ApiRefusal> {
+function isEmptyList(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 0;
+}
+
+export function refuseOption(field: string, value?: string | boolean): Result<never, ApiRefusal> {
   const what = value === undefined ? `Option ${field}` : `${field} ${JSON.stringify(value)}`;
   const details = value === undefined ? { field } : { field, value };
   return refuse("unsupported_option", `${what} is not supported.`, details);
 }
 
-function firstUnsupportedValue(value: unknown, unsupported: readonly string[] | undefined): string | undefined {
+function firstUnsupportedValue(
+  value: unknown,
+  unsupported: readonly (string | boolean)[] | undefined,
+): string | boolean | undefined {
   if (unsupported === undefined) return undefined;
   const values: unknown[] = Array.isArray(value) ? value : [value];
-  return values.find((one): one is string => typeof one === "string" && unsupported.includes(one));
+  return unsupported.find((one) => values.includes(one));
 }

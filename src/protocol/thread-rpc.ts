@@ -11,6 +11,7 @@
  * Each carries the address in the `deputy-address` header (JSON `ThreadAddress`); refusals are `ApiRefusal` bodies with
  * their status. `v` is the protocol version: a new gateway meets an old object during a deploy.
  */
+import type { CancelAction } from "../domain/run/multitask.ts";
 import type { AgentSnapshot } from "../domain/assistant/agent-snapshot.ts";
 import type { Role } from "../domain/trust/principal.ts";
 import type { CreateBatchBody, Batch } from "./batches.ts";
@@ -43,9 +44,27 @@ export interface RunCommand {
   readonly graph_id: string;
   readonly body: CreateRunBody;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Of the assistant, as it is now; absent in rows of an older version. */
+  readonly assistant_version?: number;
   /** Of a run of the lead agent: its agent as it is now. */
   readonly agent?: AgentSnapshot;
   readonly idempotency?: RunIdempotency;
+}
+
+export interface CancelRunOptions {
+  /** Answer after the end. */
+  readonly wait: boolean;
+  /** `interrupt` where a gateway of an older version says nothing. */
+  readonly action?: CancelAction;
+  readonly reason?: string | undefined;
+}
+
+/** Runs by their ids, or active ones by their status. */
+export interface CancelRunsQuery {
+  readonly run_ids?: readonly string[] | undefined;
+  readonly status: "pending" | "running" | "all";
+  readonly action: CancelAction;
+  readonly reason?: string | undefined;
 }
 
 export interface FileListing {
@@ -72,7 +91,11 @@ export interface ThreadRpc {
   listRuns(address: ThreadAddress, query: ListRunsQuery): Promise<RpcResult<Run[]>>;
   getRun(address: ThreadAddress, runId: string): Promise<RpcResult<Run>>;
   deleteRun(address: ThreadAddress, runId: string): Promise<RpcResult<null>>;
-  cancelRun(address: ThreadAddress, runId: string, options: { wait: boolean }): Promise<RpcResult<null>>;
+  cancelRun(address: ThreadAddress, runId: string, options: CancelRunOptions): Promise<RpcResult<null>>;
+  /** In bulk; nothing is cancelled when a named run is unknown. */
+  cancelRuns(address: ThreadAddress, query: CancelRunsQuery): Promise<RpcResult<null>>;
+  /** Whether the run could start on a thread of its own. Stores nothing. */
+  checkRun(address: ThreadAddress, command: RunCommand): Promise<RpcResult<null>>;
   cancelTask(address: ThreadAddress, runId: string, taskId: string): Promise<RpcResult<null>>;
 
   /** Flushes the event outbox, so that a reader of D1 that follows never misses the tail. */

@@ -1,6 +1,6 @@
 /** Following a run that is under way, and ending it or one of its delegations. */
 import { z } from "zod";
-import { UNSUPPORTED_RUN_VALUES } from "../../protocol/runs.ts";
+import { cancelActionSchema, cancelReasonSchema, UNSUPPORTED_RUN_VALUES } from "../../protocol/runs.ts";
 import { answer, empty, fetchThread } from "../answers.ts";
 import { addressOf, operation } from "../operation.ts";
 import { queryFlag, queryStreamModes, runParams } from "../shapes.ts";
@@ -10,21 +10,21 @@ const cancel = operation({
   path: "/threads/:thread_id/runs/:run_id/cancel",
   id: "cancelRun",
   tag: "runs",
-  summary: "Ends a run; what it committed stays.",
+  summary: "Ends a run, at work or waiting; what it committed stays, or is taken back with the run.",
   params: runParams,
   query: {
     schema: z.strictObject({
       wait: queryFlag.describe("Answer once the run has ended."),
-      action: z.enum(["interrupt"]).default("interrupt"),
+      action: cancelActionSchema.describe("`interrupt` keeps what the run committed, `rollback` takes it back."),
+      reason: cancelReasonSchema.describe("Shown as the run's `cancel_reason`."),
     }),
-    unsupported: { options: ["reason"], values: { action: ["rollback"] } },
   },
   responses: { 202: { description: "Being cancelled." }, 204: { description: "Ended." } },
   errors: ["not_found", "not_cancellable"],
   handle: async ({ params, query, principal, deps }) => {
     const address = addressOf(principal, params.thread_id);
     const stub = deps.threads.stub(address.owner, address.thread_id);
-    const cancelled = await stub.cancelRun(address, params.run_id, { wait: query.wait });
+    const cancelled = await stub.cancelRun(address, params.run_id, query);
     return answer(cancelled, () => empty(query.wait ? 204 : 202));
   },
 });

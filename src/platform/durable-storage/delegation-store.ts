@@ -70,6 +70,10 @@ export class DelegationStore {
     return this.#sql.exec<DelegationRow>("SELECT * FROM delegations WHERE run_id = ?", runId).toArray().map(toRecord);
   }
 
+  all(): DelegationRecord[] {
+    return this.#sql.exec<DelegationRow>("SELECT * FROM delegations ORDER BY task_id").toArray().map(toRecord);
+  }
+
   delete(taskId: string): void {
     this.#sql.exec("DELETE FROM delegations WHERE task_id = ?", taskId);
   }

@@ -78,3 +78,17 @@ export const RUN_USAGE_SCHEMA: SchemaStep = {
     "ALTER TABLE delegations ADD COLUMN subagent_type TEXT NOT NULL DEFAULT 'unknown'",
   ],
 };
+
+/**
+ * Runs that wait: the oldest run that was active when a run was accepted (null when it was alone), when a run is due, how
+ * it is to be ended, and what its base held beside checkpoints.
+ */
+export const RUN_MULTITASK_SCHEMA: SchemaStep = {
+  id: "run-multitask-1",
+  statements: [
+    "ALTER TABLE runs ADD COLUMN active_from TEXT",
+    "ALTER TABLE runs ADD COLUMN due_at INTEGER",
+    "ALTER TABLE runs ADD COLUMN cancel TEXT",
+    "ALTER TABLE runs ADD COLUMN base_extras TEXT",
+  ],
+};

@@ -21,6 +21,13 @@ export const TOOL_START_SCHEMA: SchemaStep = {
   ],
 };
 
+/** PERSISTED in the row of a run that starts on a base with open calls. */
+export interface ToolStartRecord {
+  readonly toolCallId: string;
+  readonly checkpointNs: string;
+  readonly executions: number;
+}
+
 export class ToolStartStore {
   readonly #sql: SqlExecutor;
 
@@ -45,6 +52,27 @@ export class ToolStartStore {
       toolCallId,
       TOOL_START_ROW_VERSION,
       checkpointNs,
+    );
+  }
+
+  all(): ToolStartRecord[] {
+    const query = "SELECT tool_call_id, checkpoint_ns, executions FROM tool_starts ORDER BY tool_call_id";
+    const rows = this.#sql.exec<{ tool_call_id: string; checkpoint_ns: string; executions: number }>(query);
+    return rows.toArray().map((row) => ({
+      toolCallId: row.tool_call_id,
+      checkpointNs: row.checkpoint_ns,
+      executions: row.executions,
+    }));
+  }
+
+  /** What `all` gave, again. */
+  restore({ toolCallId, checkpointNs, executions }: ToolStartRecord): void {
+    this.#sql.exec(
+      "INSERT OR REPLACE INTO tool_starts (tool_call_id, v, checkpoint_ns, executions) VALUES (?, ?, ?, ?)",
+      toolCallId,
+      TOOL_START_ROW_VERSION,
+      checkpointNs,
+      executions,
     );
   }
 

@@ -1,0 +1,25 @@
+/**
+ * Whether a create could start on a thread of its own, asked before any of a batch of creates starts. Reads and stores
+ * nothing: a fresh thread has no state.
+ */
+import { err, ok } from "../domain/shared/result.ts";
+import type { RpcResult } from "../protocol/errors.ts";
+import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
+import type { RunCommand } from "../protocol/thread-rpc.ts";
+import { refuseSize } from "./run-acceptance.ts";
+import { prepareLeadInput } from "./run-input.ts";
+import type { ThreadObjectDeps } from "./thread-context.ts";
+
+export function checkFreshRun({ catalog, newId }: ThreadObjectDeps, command: RunCommand): RpcResult<null> {
+  const { input } = command.body;
+  if (!catalog.has(command.graph_id)) return err({ code: "not_found", message: `no graph '${command.graph_id}'` });
+  if (input === null || input === undefined) {
+    const message = "input: required on a thread without state";
+    return err({ code: "invalid_request", message, details: { path: ["input"] } });
+  }
+  const tooLarge = refuseSize(command);
+  if (tooLarge !== undefined) return err(tooLarge);
+  if (command.graph_id !== LEAD_GRAPH_ID) return ok(null);
+  const prepared = prepareLeadInput([], input, () => newId());
+  return prepared.ok ? ok(null) : prepared;
+}
