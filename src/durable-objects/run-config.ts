@@ -10,7 +10,7 @@ import type { RunRecord } from "../platform/durable-storage/run-store.ts";
 /** LangGraph's private configurable keys start so, and Deputy's own, such as a child's depth; a client's are dropped. */
 const PRIVATE_PREFIXES = ["__", "deputy_"] as const;
 
-/** Names a checkpoint; forks are not offered yet, so a client cannot set them through `config`. */
+/** Who the run is and where it starts: a client names a checkpoint in the body, where it is checked. */
 const SERVER_KEYS = new Set([
   "thread_id",
   "run_id",
@@ -20,6 +20,9 @@ const SERVER_KEYS = new Set([
   "checkpoint_ns",
   "checkpoint_map",
 ]);
+
+/** What of a run its graph is built with. */
+export type BuildingRun = Pick<RunRecord, "runId" | "graphId" | "command">;
 
 export function runConfig(run: RunRecord, built: BuiltGraph): RunnableConfig {
   const { body } = run.command;
@@ -33,19 +36,19 @@ export function runConfig(run: RunRecord, built: BuiltGraph): RunnableConfig {
 }
 
 /** What the graph of a run is built with. */
-export function buildConfig(run: RunRecord): RunnableConfig {
+export function buildConfig(run: BuildingRun): RunnableConfig {
   const recursionLimit = run.command.body.config?.recursion_limit;
   return { configurable: runConfigurable(run), ...(recursionLimit === undefined ? {} : { recursionLimit }) };
 }
 
 /** The client's keys (its context over its configurable over its headers), and who the run is. */
-function runConfigurable(run: RunRecord): Record<string, unknown> {
+function runConfigurable(run: BuildingRun): Record<string, unknown> {
   const { body, headers } = run.command;
   const given = Object.entries({ ...headers, ...body.config?.configurable, ...body.context });
   return { ...Object.fromEntries(given.filter(([key]) => isClientKey(key))), ...serverKeys(run) };
 }
 
-function serverKeys(run: RunRecord) {
+function serverKeys(run: BuildingRun) {
   return { run_id: run.runId, assistant_id: run.command.body.assistant_id, graph_id: run.graphId };
 }
 

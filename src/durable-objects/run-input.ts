@@ -13,17 +13,22 @@ import type { ApiRefusal } from "../protocol/errors.ts";
 
 type Values = Record<string, unknown>;
 
+/** Where a client wrote the values: for messages, and for the path of a refusal. */
+export type ValuesPath = readonly [string, ...string[]];
+
 /** `input` for `lead_agent`. On success `values` is JSON data and `messages` are what the write adds. */
 export function prepareLeadInput(
   state: readonly BaseMessage[],
   input: Values,
   newId: () => string,
+  at: ValuesPath = ["input"],
 ): Result<{ values: Values; messages: readonly BaseMessage[] }, ApiRefusal> {
   const foreign = Object.keys(input).find((channel) => !CLIENT_CHANNELS.includes(channel));
   if (foreign !== undefined) {
+    const path = [...at, foreign];
     return invalid(
-      `input.${foreign} is not a channel a client may write; allowed: ${CLIENT_CHANNELS.join(", ")}`,
-      foreign,
+      `${path.join(".")} is not a channel a client may write; allowed: ${CLIENT_CHANNELS.join(", ")}`,
+      path,
     );
   }
   if (input["messages"] === undefined || input["messages"] === null) {
@@ -31,7 +36,7 @@ export function prepareLeadInput(
     return ok({ values, messages: [] });
   }
   const prepared = prepareMessageWrite(state, input["messages"], newId);
-  if (!prepared.ok) return invalid(prepared.error.message, "messages");
+  if (!prepared.ok) return invalid(prepared.error.message, [...at, "messages"]);
   const messages = stripServerOwnedKeys(prepared.value);
   return ok({ values: { ...input, messages: messages.map(toWireMessage) }, messages });
 }
@@ -51,6 +56,6 @@ function removable(messages: readonly unknown[]): BaseMessage[] {
   return messages.filter((message) => (message as { type?: unknown }).type === "remove") as BaseMessage[];
 }
 
-function invalid(message: string, channel: string): Result<never, ApiRefusal> {
-  return err({ code: "invalid_request", message, details: { path: ["input", channel] } });
+function invalid(message: string, path: readonly string[]): Result<never, ApiRefusal> {
+  return err({ code: "invalid_request", message, details: { path } });
 }

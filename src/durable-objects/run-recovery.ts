@@ -3,13 +3,19 @@
  * wake, alarm wakes included, so that a run ends even when no client ever asks again (P1).
  * Recoveries go one after the other: two at once would each write an end.
  */
-import { decideRecovery } from "../domain/run/recovery.ts";
+import { decideRecovery, noteWaiting, type RecoveryDecision } from "../domain/run/recovery.ts";
 import { unreachable } from "../domain/shared/assert.ts";
 import { pendingCalls } from "../agent/graph/pending-calls.ts";
+import { toWire } from "../agent/wire/to-wire.ts";
 import type { RunRecord } from "../platform/durable-storage/run-store.ts";
 import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
 import { cancelUnanswered } from "./cancel-unanswered.ts";
+import { openLiveRun } from "./open-live-run.ts";
 import { saveRunEnd } from "./run-end.ts";
+import { rollBackRun } from "./run-rollback.ts";
+import { answersOf, type StartHow, startKindOf } from "./run-start.ts";
+import { standsAtBreakpoint } from "./run-start-breakpoints.ts";
+import { readPendingInterrupts } from "./run-start-interrupts.ts";
 import { withStopReason } from "./run-stop-reason.ts";
 import type { RunService } from "./run-service.ts";
 import type { ThreadContext } from "./thread-context.ts";
@@ -33,9 +39,10 @@ export class RunRecovery {
 
   async #recoverAll(): Promise<void> {
     for (const run of this.#context.runs.active()) {
-      if (this.#context.live.get(run.runId) !== undefined) continue;
+      if (run.status === "pending") continue;
       try {
-        await this.#recoverRun(run);
+        if (this.#context.live.get(run.runId) === undefined) await this.#recoverRun(run);
+        else this.#noteWaiting(run);
       } catch (fault) {
         // The object stays usable; the next alarm tries again.
         this.#context.onFault(fault);
@@ -43,32 +50,32 @@ export class RunRecovery {
     }
   }
 
+  /** Looked at with every alarm of a live run: should it die now, it died waiting for a slot (P4). */
+  #noteWaiting(run: RunRecord): void {
+    if (this.#context.admission.snapshot().queued === 0) return;
+    const recovery = noteWaiting(run.recovery);
+    if (recovery !== run.recovery) this.#context.runs.save({ ...run, recovery });
+  }
+
   async #recoverRun(run: RunRecord): Promise<void> {
-    const { recovery_attempts, recovery_no_progress_seconds } = this.#context.deps.config.runtime;
-    const decision = decideRecovery({
-      run: {
-        cancelRequested: run.cancelRequested,
-        hasInput: run.command.body.input !== null && run.command.body.input !== undefined,
-        baseCheckpointId: run.baseCheckpointId,
-        recovery: run.recovery,
-      },
-      headCheckpointId: this.#context.headCheckpointId(),
-      newestCheckpointId: this.#newestCheckpointId(run),
-      budget: { attemptsMax: recovery_attempts, noProgressMs: recovery_no_progress_seconds * 1_000 },
-      now: this.#context.now(),
-    });
+    const decision = await this.#decide(run);
     switch (decision.kind) {
       case "start_with_input":
         this.#resume({ ...run, recovery: decision.recovery }, "input");
         return;
+      case "start_with_command":
       case "resume":
         await this.#reopenCalls(run);
         // A cancel may have been stored while the state was read; a start from the row read before would undo it.
         if (this.#context.runs.find(run.runId)?.cancelRequested === true)
           return this.#recoverRun({ ...run, cancelRequested: true });
-        this.#resume({ ...run, recovery: decision.recovery }, "resume");
+        this.#resume({ ...run, recovery: decision.recovery }, this.#howOf(run, decision));
+        return;
+      case "wait":
+        await this.#endWaiting(run);
         return;
       case "finish_cancel":
+        if (this.#rolledBack(run)) return;
         await this.#end(run, { status: "interrupted" });
         return;
       case "give_up":
@@ -77,6 +84,56 @@ export class RunRecovery {
       default:
         unreachable(decision);
     }
+  }
+
+  async #decide(run: RunRecord): Promise<RecoveryDecision> {
+    const { recovery_attempts, recovery_no_progress_seconds, recovery_out_of_memory } =
+      this.#context.deps.config.runtime;
+    const answers = answersOf(run.command.body);
+    const headCheckpointId = this.#context.headCheckpointId();
+    const isAtBase = headCheckpointId === run.baseCheckpointId;
+    const pending =
+      isAtBase && answers.length > 0 ? await readPendingInterrupts(this.#context) : { ids: [], isStale: false };
+    return decideRecovery({
+      run: {
+        cancelRequested: run.cancelRequested,
+        start: startKindOf(run.command.body),
+        answers,
+        baseCheckpointId: run.baseCheckpointId,
+        recovery: run.recovery,
+      },
+      headCheckpointId,
+      newestCheckpointId: this.#newestCheckpointId(run),
+      pending: pending.ids,
+      headIsStale: pending.isStale,
+      atBreakpoint: !isAtBase && (await standsAtBreakpoint(this.#context, run)),
+      budget: {
+        attemptsMax: recovery_attempts,
+        noProgressMs: recovery_no_progress_seconds * 1_000,
+        outOfMemoryMax: recovery_out_of_memory,
+      },
+      now: this.#context.now(),
+      version: this.#context.deps.version,
+    });
+  }
+
+  /** The rollback was accepted before the crash, or while this end was prepared. */
+  #rolledBack({ runId }: RunRecord): boolean {
+    const run = this.#context.runs.find(runId);
+    if (run?.cancel?.action !== "rollback") return false;
+    this.#context.storage.transactionSync(() => {
+      rollBackRun(this.#context, run);
+    });
+    this.#context.live.endedUndriven();
+    this.#context.flush.kick();
+    return true;
+  }
+
+  /** A run that brought nothing and committed nothing starts as it was accepted: from an older checkpoint, too. */
+  #howOf({ command, baseCheckpointId }: RunRecord, decision: RecoveryDecision): StartHow {
+    if (decision.kind === "start_with_command") return { answers: decision.answers };
+    const isUntouched = this.#context.headCheckpointId() === baseCheckpointId;
+    return isUntouched && startKindOf(command.body) === "nothing" ? "input" : "resume";
   }
 
   #newestCheckpointId({ runId }: RunRecord): string | null {
@@ -91,7 +148,7 @@ export class RunRecovery {
     );
   }
 
-  #resume(run: RunRecord, start: "input" | "resume"): void {
+  #resume(run: RunRecord, start: StartHow): void {
     // A request that came meanwhile may have started it.
     if (this.#context.live.get(run.runId) !== undefined) return;
     // A deploy may have taken a model or lowered a limit: the run says what it goes on with.
@@ -117,19 +174,46 @@ export class RunRecovery {
     }
   }
 
+  /** The graph asks again, or stands at a breakpoint: nothing of the run is left to do. */
+  async #endWaiting(run: RunRecord): Promise<void> {
+    const { graph, configurable } = await this.#context.graphs.forRun(run);
+    const state = await graph.getState({ configurable: { ...configurable } });
+    const interrupts = state.tasks.flatMap((task) => task.interrupts).map((each) => toWire(each));
+    if (this.#rolledBack(run)) return;
+    const values = JSON.stringify({ __interrupt__: interrupts });
+    const frames: LastFrame[] = run.command.body.stream_mode
+      .filter((mode) => mode === "values" || mode === "updates")
+      .map((mode) => [mode, values]);
+    this.#commitEnd(run, { status: "interrupted", error: null, interrupts }, frames);
+  }
+
   async #end(run: RunRecord, end: { status: "interrupted" | "error"; error?: RunRecord["error"] }): Promise<void> {
     const notes = await this.#settleCalls(run);
-    const ended: RunRecord = {
-      ...run,
-      ...notes,
-      status: end.status,
-      error: end.error ?? null,
-      finalCheckpointId: this.#context.headCheckpointId(),
-      updatedAt: this.#context.now(),
-    };
-    this.#context.storage.transactionSync(() => {
-      saveRunEnd(this.#context, ended);
-    });
+    if (this.#rolledBack(run)) return;
+    const error = end.error ?? null;
+    const frames: LastFrame[] = error === null ? [] : [["error", JSON.stringify(error)]];
+    this.#commitEnd(run, { ...notes, status: end.status, error }, frames);
+  }
+
+  /** The terminal status, its event and the last frames commit in one transaction, as the driver's do (P1). */
+  #commitEnd(run: RunRecord, end: Partial<RunRecord>, lastFrames: readonly LastFrame[]): void {
+    const stored = this.#context.runs.find(run.runId) ?? run;
+    // Another attempt's numbering: the one that died may have handed out any id below its reservation.
+    const live =
+      lastFrames.length === 0 ? undefined : openLiveRun(this.#context, { ...stored, attempt: stored.attempt + 1 });
+    live?.frames.append("metadata", JSON.stringify({ run_id: run.runId, attempt: stored.attempt }));
+    for (const [event, data] of lastFrames) live?.frames.append(event, data);
+    try {
+      this.#context.storage.transactionSync(() => {
+        live?.frames.flush();
+        const reserved = live?.frames.reserved ?? stored.framesReserved;
+        const finalCheckpointId = this.#context.headCheckpointId();
+        const updatedAt = this.#context.now();
+        saveRunEnd(this.#context, { ...stored, ...end, finalCheckpointId, framesReserved: reserved, updatedAt });
+      });
+    } finally {
+      this.#context.live.remove(run.runId);
+    }
     this.#context.live.endedUndriven();
     this.#context.flush.kick();
   }
@@ -147,3 +231,6 @@ export class RunRecovery {
     }
   }
 }
+
+/** A frame's event and its data. */
+type LastFrame = readonly [event: string, data: string];

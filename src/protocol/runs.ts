@@ -3,8 +3,10 @@
  * option is `unsupported_option`, an unknown one `invalid_request`: nothing is accepted and ignored.
  */
 import { z } from "zod";
+import { CANCEL_ACTIONS, MULTITASK_STRATEGIES } from "../domain/run/multitask.ts";
 import { RUN_STOP_REASONS } from "../domain/run/stop-reason.ts";
 import { clientIdSchema } from "./identifiers.ts";
+import { breakpointsSchema, runCheckpointSchema, runCommandSchema } from "./run-start.ts";
 import { metadataSchema } from "./threads.ts";
 
 export const RUN_STATUSES = ["pending", "running", "success", "error", "timeout", "interrupted"] as const;
@@ -25,24 +27,19 @@ export type StreamMode = (typeof STREAM_MODES)[number];
 
 /** Options of the reference API that Deputy does not honour yet: refused by name. */
 export const UNSUPPORTED_RUN_OPTIONS = [
-  "command",
-  "interrupt_before",
-  "interrupt_after",
-  "checkpoint",
-  "checkpoint_id",
   "feedback_keys",
-  "on_completion",
-  "after_seconds",
-  "checkpoint_during",
-  "strict_resume",
 ] as const;
 
 /** Values of the reference API that an honoured option does not take yet: refused by name, like the options above. */
-export const UNSUPPORTED_RUN_VALUES: Readonly<Record<string, readonly string[]>> = {
+export const UNSUPPORTED_RUN_VALUES: Readonly<Record<string, readonly (string | boolean)[]>> = {
   stream_mode: ["tools", "lifecycle"],
-  multitask_strategy: ["interrupt", "rollback", "enqueue"],
   durability: ["exit"],
+  checkpoint_during: [false],
+  on_completion: ["delete"],
 };
+
+/** A month: a delayed run keeps its thread busy, and an alarm of its object. */
+export const AFTER_SECONDS_MAX = 2_592_000;
 
 /** Of a run, and of an assistant as its runs' default. */
 export const runConfigSchema = z.strictObject({
@@ -56,6 +53,15 @@ export const runConfigSchema = z.strictObject({
 export const createRunBodySchema = z.strictObject({
   assistant_id: clientIdSchema,
   input: z.record(z.string(), z.unknown()).nullish(),
+  /** Instead of input. */
+  command: runCommandSchema.nullish(),
+  /** The checkpoint to start from; absent for the newest. */
+  checkpoint: runCheckpointSchema.nullish(),
+  checkpoint_id: z.string().nullish(),
+  interrupt_before: breakpointsSchema.nullish(),
+  interrupt_after: breakpointsSchema.nullish(),
+  /** Always so: an answer to what nobody asks is refused. `false` with an answer is refused by name. */
+  strict_resume: z.boolean().nullish(),
   config: runConfigSchema.nullish(),
   context: metadataSchema.nullish(),
   metadata: metadataSchema.nullish(),
@@ -71,7 +77,14 @@ export const createRunBodySchema = z.strictObject({
   if_not_exists: z.enum(["reject", "create"]).default("reject"),
   /** `async` is honoured as `sync`; `exit` is refused. */
   durability: z.enum(["sync", "async"]).nullish(),
-  multitask_strategy: z.enum(["reject"]).default("reject"),
+  /** The older name of `durability`: each step's checkpoint is stored before the next step. */
+  checkpoint_during: z.literal(true).nullish(),
+  /** A stateless run's thread is kept: docs/decisions/stateless-runs.md. */
+  on_completion: z.enum(["keep"]).nullish(),
+  /** What happens when the thread has an active run. */
+  multitask_strategy: z.enum(MULTITASK_STRATEGIES).default("reject"),
+  /** The run waits as `pending` for so long. */
+  after_seconds: z.number().min(0).max(AFTER_SECONDS_MAX).nullish(),
 });
 export type CreateRunBody = z.output<typeof createRunBodySchema>;
 
@@ -103,11 +116,16 @@ export const runSchema = z
     status: z.enum(RUN_STATUSES),
     metadata: metadataSchema,
     multitask_strategy: z.string(),
+    /** Why the run was ended, in the words of whoever ended it. */
+    cancel_reason: z.string().nullish(),
     kwargs: z.record(z.string(), z.unknown()).optional(),
     /** Why the run is not a success. */
     error: z.object({ error: z.string(), message: z.string() }).nullish(),
     /** The limit that held the run back, whatever its status. */
     stop_reason: z.enum(RUN_STOP_REASONS).nullish(),
+    /** What the run was accepted with and stays with; null for a graph without versions. */
+    assistant_version: z.int().nullish(),
+    graph_version: z.string().nullish(),
     /** Tokens by caller and model, once the run has ended. */
     usage: z.array(callerUsageSchema).optional(),
   })
@@ -120,3 +138,28 @@ export const listRunsQuerySchema = z.strictObject({
   status: z.enum(RUN_STATUSES).optional(),
 });
 export type ListRunsQuery = z.output<typeof listRunsQuerySchema>;
+
+/** Named in one request to cancel: each is a transaction of its thread's object. */
+const CANCEL_RUN_IDS_MAX = 1_000;
+
+const CANCEL_REASON_CHARS_MAX = 1_000;
+
+export const cancelActionSchema = z.enum(CANCEL_ACTIONS).default("interrupt");
+export const cancelReasonSchema = z.string().max(CANCEL_REASON_CHARS_MAX).optional();
+
+/** Runs of a thread by their ids, or of one thread or of all by their status. */
+export const cancelRunsBodySchema = z
+  .strictObject({
+    thread_id: clientIdSchema.optional(),
+    run_ids: z.array(clientIdSchema).min(1).max(CANCEL_RUN_IDS_MAX).optional(),
+    status: z.enum(["pending", "running", "all"]).optional(),
+  })
+  .refine(({ run_ids, status }) => (run_ids === undefined) !== (status === undefined), {
+    path: ["run_ids"],
+    message: "give run_ids or status, one of the two",
+  })
+  .refine(({ thread_id, run_ids }) => run_ids === undefined || thread_id !== undefined, {
+    path: ["thread_id"],
+    message: "required with run_ids",
+  });
+export type CancelRunsBody = z.output<typeof cancelRunsBodySchema>;

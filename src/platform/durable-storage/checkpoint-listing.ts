@@ -34,3 +34,10 @@ export function selectKeys(sql: SqlExecutor, selection: CheckpointSelection): Ch
     checkpointId: row.checkpoint_id,
   }));
 }
+
+/** All but the thread's own. */
+export function selectChildNamespaces(sql: SqlExecutor, threadId: string): string[] {
+  const query = "SELECT DISTINCT checkpoint_ns FROM checkpoints WHERE thread_id = ? AND checkpoint_ns > ''";
+  const rows = sql.exec<Pick<StoredKey, "checkpoint_ns">>(query, threadId).toArray();
+  return rows.map((row) => row.checkpoint_ns);
+}

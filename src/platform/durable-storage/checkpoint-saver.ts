@@ -28,7 +28,7 @@ import {
   unpackCheckpoint,
 } from "./checkpoint-document.ts";
 import type { CheckpointKey } from "./checkpoint-key.ts";
-import { selectKeys } from "./checkpoint-listing.ts";
+import { selectChildNamespaces, selectKeys } from "./checkpoint-listing.ts";
 import { configOf, readDeltaHistory, readTuple } from "./checkpoint-reader.ts";
 import {
   type CheckpointRow,
@@ -182,6 +182,12 @@ export class DurableCheckpointSaver extends BaseCheckpointSaver {
       saveCheckpoint(this.#sql, { ...now, body: packCheckpoint({ ...unpackCheckpoint(now.body), metadata }) });
     });
     return true;
+  }
+
+  /** The namespaces that hold checkpoints of a thread's children. Synchronous: keys only. */
+  childNamespaces(threadId: string): string[] {
+    if (!hasSchema(this.#storage)) return [];
+    return selectChildNamespaces(this.#sql, threadId);
   }
 
   /** Deletes a child's rows: `nsPrefix` itself and all nested under it. Synchronous: joins the caller's transaction. */

@@ -1,14 +1,24 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { decideRecovery, type InterruptedRun, type RecoveryInput } from "../../../src/domain/run/recovery.ts";
+import {
+  decideRecovery,
+  type InterruptedRun,
+  newRecoveryRecord,
+  noteOutOfMemory,
+  noteWaiting,
+  RECOVERY_DEFERRALS_MAX,
+  type RecoveryInput,
+  type RecoveryRecord,
+} from "../../../src/domain/run/recovery.ts";
 
 const NOW = 1_000_000;
-const BUDGET = { attemptsMax: 3, noProgressMs: 60_000 };
+const BUDGET = { attemptsMax: 3, noProgressMs: 60_000, outOfMemoryMax: 2 };
 
 function interrupted(overrides: Partial<InterruptedRun> = {}): InterruptedRun {
   return {
     cancelRequested: false,
-    hasInput: true,
+    start: "input",
+    answers: [],
     baseCheckpointId: "base",
     recovery: { attempts: 0, headCheckpointId: "base", progressAt: NOW },
     ...overrides,
@@ -18,7 +28,14 @@ function interrupted(overrides: Partial<InterruptedRun> = {}): InterruptedRun {
 /** Without children the newest checkpoint is the head. */
 function decide(overrides: Partial<RecoveryInput> = {}) {
   const newestCheckpointId = overrides.headCheckpointId === undefined ? "base" : overrides.headCheckpointId;
-  const input = { run: interrupted(), headCheckpointId: "base", newestCheckpointId, budget: BUDGET, now: NOW };
+  const evidence = {
+    headCheckpointId: "base",
+    newestCheckpointId,
+    pending: [],
+    headIsStale: false,
+    atBreakpoint: false,
+  };
+  const input = { run: interrupted(), ...evidence, budget: BUDGET, now: NOW };
   return decideRecovery({ ...input, ...overrides });
 }
 
@@ -39,7 +56,7 @@ describe("decideRecovery (P1, P2)", () => {
   });
 
   it("resumes a run that was accepted without input", () => {
-    expect(decide({ run: interrupted({ hasInput: false }) })).toMatchObject({ kind: "resume" });
+    expect(decide({ run: interrupted({ start: "nothing" }) })).toMatchObject({ kind: "resume" });
   });
 
   it("finishes an accepted cancel instead of resuming it", () => {
@@ -85,14 +102,100 @@ describe("decideRecovery (P1, P2)", () => {
         let run = interrupted();
         let recoveries = 0;
         for (;;) {
-          const decision = decide({ run, budget: { attemptsMax, noProgressMs: 60_000 } });
+          const decision = decide({ run, budget: { ...BUDGET, attemptsMax } });
           if (decision.kind === "give_up") break;
-          if (decision.kind === "finish_cancel") throw new Error("nobody cancelled");
+          if (!("recovery" in decision)) throw new Error(`nobody asked for ${decision.kind}`);
           run = { ...run, recovery: decision.recovery };
           recoveries += 1;
         }
         expect(recoveries).toBe(attemptsMax);
       }),
     );
+  });
+});
+
+describe("the base-checkpoint rule for commands", () => {
+  const answering = (...answers: string[]) => interrupted({ start: "command", answers });
+
+  it.each([
+    ["nothing was used: all of it again", ["a", "b"], ["a", "b"], { kind: "start_with_command", answers: ["a", "b"] }],
+    ["one answer was used: the other again", ["a", "b"], ["b", "c"], { kind: "start_with_command", answers: ["b"] }],
+    ["all were used and the graph asks again", ["a"], ["c"], { kind: "wait" }],
+    ["all were used and nothing is asked: the step is done", ["a"], [], { kind: "resume" }],
+    ["no answers, an update alone", [], ["q"], { kind: "start_with_command", answers: [] }],
+  ])("%s", (_name, answers, pending, expected) => {
+    expect(decide({ run: answering(...answers), pending })).toMatchObject(expected);
+  });
+
+  it("resumes when a child was asked further than the head tells: the head's question is not shown again", () => {
+    expect(decide({ run: answering("a"), pending: [], headIsStale: true })).toMatchObject({ kind: "resume" });
+    expect(decide({ run: answering("a"), pending: ["other"], headIsStale: true })).toMatchObject({ kind: "resume" });
+  });
+
+  it("resumes past the base, whatever is asked there", () => {
+    expect(decide({ run: answering("a"), headCheckpointId: "later", pending: ["a"] })).toMatchObject({
+      kind: "resume",
+    });
+  });
+
+  it("ends a run that stands at its breakpoint instead of passing it; at its base it has not reached one", () => {
+    expect(decide({ headCheckpointId: "later", atBreakpoint: true })).toEqual({ kind: "wait" });
+    expect(decide({ run: interrupted({ start: "nothing" }), atBreakpoint: true })).toMatchObject({ kind: "resume" });
+  });
+});
+
+describe("what costs no attempt (P4)", () => {
+  const spent = (more: Partial<RecoveryRecord> = {}): RecoveryRecord => ({
+    attempts: 3,
+    headCheckpointId: "base",
+    progressAt: NOW - 600_000,
+    ...more,
+  });
+
+  it("a deploy: another version than the one that started the run", () => {
+    const run = interrupted({ recovery: spent({ version: "v1" }) });
+    expect(decide({ run, version: "v2" })).toMatchObject({
+      kind: "start_with_input",
+      recovery: { attempts: 3, deferrals: 1, version: "v2", progressAt: NOW },
+    });
+    expect(decide({ run, version: "v1" })).toMatchObject({ kind: "give_up" });
+    expect(decide({ run })).toMatchObject({ kind: "give_up" });
+  });
+
+  it("a wait for a slot, through any number of crashes apart further than the window", () => {
+    let recovery = newRecoveryRecord("base", { now: 0 });
+    for (let crash = 1; crash <= 12; crash += 1) {
+      recovery = noteWaiting(recovery);
+      const decision = decide({ run: interrupted({ recovery }), now: crash * 400_000 });
+      expect(decision).toMatchObject({ kind: "start_with_input", recovery: { attempts: 0 } });
+      if ("recovery" in decision) recovery = decision.recovery;
+      expect(recovery.waited).toBeUndefined();
+    }
+  });
+
+  it("P8: but not for ever", () => {
+    const run = interrupted({ recovery: spent({ waited: true, deferrals: RECOVERY_DEFERRALS_MAX }) });
+    expect(decide({ run })).toMatchObject({ kind: "give_up" });
+  });
+
+  it("the time in which nobody looked: the window begins with the first recovery", () => {
+    const first = decide({ run: interrupted({ recovery: newRecoveryRecord("base", { now: 0 }) }) });
+    expect(first).toMatchObject({ recovery: { attempts: 1, progressAt: NOW } });
+  });
+});
+
+describe("out of memory", () => {
+  it("has a budget of its own, which progress does not give back", () => {
+    let recovery = newRecoveryRecord("base", { now: NOW });
+    for (let time = 1; time <= 2; time += 1) {
+      recovery = noteOutOfMemory(recovery);
+      const decision = decide({ run: interrupted({ recovery }), headCheckpointId: `step ${time}` });
+      expect(decision).toMatchObject({ kind: "resume", recovery: { outOfMemory: time } });
+      if ("recovery" in decision) recovery = decision.recovery;
+    }
+    expect(decide({ run: interrupted({ recovery: noteOutOfMemory(recovery) }), headCheckpointId: "step 3" })).toEqual({
+      kind: "give_up",
+      message: "recovery gave up: the run exceeded the memory limit 3 times",
+    });
   });
 });
