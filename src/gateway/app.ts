@@ -21,6 +21,7 @@ import { eventOperations } from "./routes/events.ts";
 import { fileOperations } from "./routes/files.ts";
 import { runOperations } from "./routes/runs.ts";
 import { runLifecycleOperations } from "./routes/run-lifecycle.ts";
+import { runStreamOperations } from "./routes/run-streams.ts";
 import { stateOperations } from "./routes/state.ts";
 import { statelessRunOperations } from "./routes/stateless-runs.ts";
 import { subagentOperations } from "./routes/subagents.ts";
@@ -41,6 +42,7 @@ export const OPERATIONS: readonly Operation[] = [
   ...stateOperations,
   ...runOperations,
   ...runLifecycleOperations,
+  ...runStreamOperations,
   ...statelessRunOperations,
   ...eventOperations,
   ...fileOperations,

@@ -34,6 +34,8 @@ interface RunEventReader {
     runId: string,
     query: ListRunEventsQuery,
   ): Promise<EventPage | null>;
+  /** The thread of an owner's run; null when it is unknown. */
+  threadOfRun(owner: string, runId: string): Promise<string | null>;
   /** Ascending rows of category `message`. */
   listMessages(key: { owner: string; thread_id: string }, query: ListMessagesQuery): Promise<EventPage>;
 }

@@ -1,4 +1,5 @@
 /** The three ways to start a run, for a thread of the client's and for a fresh one alike. */
+import { z } from "zod";
 import {
   createRunBodySchema,
   type CreateRunBody,
@@ -13,6 +14,7 @@ import { RUN_BODY_BYTES_MAX } from "./bounds.ts";
 import { runIdempotency } from "./idempotency.ts";
 import type { Answer, Call, JsonBody } from "./operation.ts";
 import { toRunCommand } from "./run-command.ts";
+import { queryNamespaces } from "./shapes.ts";
 
 export const RUN_BODY: JsonBody<CreateRunBody> = {
   schema: createRunBodySchema,
@@ -43,16 +45,27 @@ export async function startInBackground(
   );
 }
 
+interface Following {
+  readonly command: RunCommand;
+  readonly how: "stream" | "wait";
+  /** Of the graphs whose frames the client wants; all when empty. */
+  readonly namespaces?: readonly string[];
+}
+
+/** What `stream` takes beside its body. */
+export const STREAM_QUERY = { schema: z.strictObject({ namespace: queryNamespaces }) };
+
 /** `stream` answers SSE, `wait` the final values; both bodies come from the object as they are. */
 export async function startAndFollow(
   { deps }: Pick<RunCall, "deps">,
   address: ThreadAddress,
-  { command, how }: { readonly command: RunCommand; readonly how: "stream" | "wait" },
+  { command, how, namespaces = [] }: Following,
 ): Promise<Answer> {
   const init = {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify(command),
   };
-  return fetchThread(deps.threads, address, { path: `/runs/${how}`, init });
+  const search = new URLSearchParams(namespaces.map((namespace) => ["namespace", namespace]));
+  return fetchThread(deps.threads, address, { path: `/runs/${how}?${search.toString()}`, init });
 }

@@ -15,3 +15,15 @@ export const queryFlag = z
 
 /** `stream_mode` may repeat. */
 export const queryStreamModes = z.union([z.enum(STREAM_MODES), z.array(z.enum(STREAM_MODES)).min(1)]).optional();
+
+const NAMESPACES_MAX = 64;
+const namespace = z.string().max(2_000);
+
+/**
+ * `namespace` may repeat: frames of these graphs only. A path of nodes, `a|b`, or of their tasks, `a:1|b:2`; an empty one
+ * is the run's own graph.
+ */
+export const queryNamespaces = z
+  .union([namespace, z.array(namespace).max(NAMESPACES_MAX)])
+  .optional()
+  .transform((given): readonly string[] => [given ?? []].flat());

@@ -44,6 +44,8 @@ export const ROUTE_SAMPLES: Readonly<Record<string, RouteSample>> = {
   cancelTask: { path: "/threads/t/runs/r/tasks/call_1/cancel" },
   joinRun: { path: "/threads/t/runs/r/join" },
   joinRunStream: { path: "/threads/t/runs/r/stream" },
+  joinStatelessRunStream: { path: "/runs/r/stream" },
+  joinThreadStream: { path: "/threads/t/stream" },
   createStatelessRun: { path: "/runs", json: RUN },
   streamStatelessRun: { path: "/runs/stream", json: RUN },
   waitStatelessRun: { path: "/runs/wait", json: RUN },

@@ -1,9 +1,9 @@
 /** Following a run that is under way, and ending it or one of its delegations. */
 import { z } from "zod";
-import { cancelActionSchema, cancelReasonSchema, UNSUPPORTED_RUN_VALUES } from "../../protocol/runs.ts";
+import { cancelActionSchema, cancelReasonSchema } from "../../protocol/runs.ts";
 import { answer, empty, fetchThread } from "../answers.ts";
 import { addressOf, operation } from "../operation.ts";
-import { queryFlag, queryStreamModes, runParams } from "../shapes.ts";
+import { queryFlag, runParams } from "../shapes.ts";
 
 const cancel = operation({
   method: "post",
@@ -62,36 +62,4 @@ const join = operation({
   },
 });
 
-const stream = operation({
-  method: "get",
-  path: "/threads/:thread_id/runs/:run_id/stream",
-  id: "joinRunStream",
-  tag: "runs",
-  summary: "Streams a run's frames from where the client left off; finished runs replay until their frames expire.",
-  params: runParams,
-  headers: { "Last-Event-ID": "The last frame seen; `-1` replays all." },
-  query: {
-    schema: z.strictObject({
-      stream_mode: queryStreamModes,
-      cancel_on_disconnect: queryFlag,
-      checkpoint_id: z
-        .string()
-        .max(128)
-        .optional()
-        .describe("Sent by clients that rejoin; a run has one history, so it selects nothing."),
-    }),
-    unsupported: { options: ["namespace"], values: { stream_mode: UNSUPPORTED_RUN_VALUES["stream_mode"] ?? [] } },
-  },
-  responses: { 200: { description: "Server-sent events.", media: "text/event-stream" } },
-  errors: ["not_found"],
-  handle: async ({ params, query, principal, request, deps }) => {
-    const search = new URLSearchParams({ cancel_on_disconnect: query.cancel_on_disconnect ? "1" : "0" });
-    for (const mode of [query.stream_mode ?? []].flat()) search.append("stream_mode", mode);
-    const lastEventId = request.headers.get("last-event-id");
-    const headers: Record<string, string> = lastEventId === null ? {} : { "last-event-id": lastEventId };
-    const path = `/runs/${params.run_id}/stream?${search.toString()}`;
-    return fetchThread(deps.threads, addressOf(principal, params.thread_id), { path, init: { headers } });
-  },
-});
-
-export const runLifecycleOperations = [cancel, cancelTask, join, stream] as const;
+export const runLifecycleOperations = [cancel, cancelTask, join] as const;

@@ -3,7 +3,7 @@ import { listRunsQuerySchema, runSchema } from "../../protocol/runs.ts";
 import { answer, empty, json } from "../answers.ts";
 import { IDEMPOTENCY_HEADER } from "../idempotency.ts";
 import { addressOf, operation } from "../operation.ts";
-import { prepareRun, RUN_BODY, startAndFollow, startInBackground } from "../run-requests.ts";
+import { prepareRun, RUN_BODY, startAndFollow, startInBackground, STREAM_QUERY } from "../run-requests.ts";
 import { runParams, threadParams } from "../shapes.ts";
 
 /** Alike in the three ways to start a run on a thread of the client's; what they answer is not. */
@@ -33,13 +33,14 @@ const stream = operation({
   ...STARTS_RUN,
   path: "/threads/:thread_id/runs/stream",
   id: "streamRun",
+  query: STREAM_QUERY,
   summary: "Starts a run and streams its frames; `Location` is where a dropped stream resumes.",
   responses: { 200: { description: "Server-sent events.", media: "text/event-stream" } },
   handle: async (call) => {
     const command = await prepareRun(call);
     if (!command.ok) return command;
     const address = addressOf(call.principal, call.params.thread_id);
-    return startAndFollow(call, address, { command: command.value, how: "stream" });
+    return startAndFollow(call, address, { command: command.value, how: "stream", namespaces: call.query.namespace });
   },
 });
 

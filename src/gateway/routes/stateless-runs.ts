@@ -7,9 +7,9 @@ import type { RunCommand, ThreadAddress } from "../../protocol/thread-rpc.ts";
 import { keyedThreadId } from "../../platform/identifiers.ts";
 import { IDEMPOTENCY_HEADER } from "../idempotency.ts";
 import { addressOf, type Call, operation } from "../operation.ts";
-import { prepareRun, RUN_BODY, startAndFollow, startInBackground } from "../run-requests.ts";
+import { prepareRun, RUN_BODY, startAndFollow, startInBackground, STREAM_QUERY } from "../run-requests.ts";
 
-type StatelessCall = Call<undefined, undefined, CreateRunBody>;
+type StatelessCall = Call<undefined, unknown, CreateRunBody>;
 
 interface Prepared {
   readonly address: ThreadAddress;
@@ -53,13 +53,14 @@ const stream = operation({
   ...STARTS_RUN,
   path: "/runs/stream",
   id: "streamStatelessRun",
+  query: STREAM_QUERY,
   summary: "Starts a run on a thread of its own and streams its frames.",
   responses: { 200: { description: "Server-sent events.", media: "text/event-stream" } },
   handle: async (call) => {
     const prepared = await onFreshThread(call);
     if (!prepared.ok) return prepared;
     const { address, command } = prepared.value;
-    return startAndFollow(call, address, { command, how: "stream" });
+    return startAndFollow(call, address, { command, how: "stream", namespaces: call.query.namespace });
   },
 });
 

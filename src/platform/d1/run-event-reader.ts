@@ -47,6 +47,16 @@ export class D1RunEventReader {
     return this.#page(key, { filters, limit: query.limit });
   }
 
+  /**
+   * Where a run of the owner's is; null when it is unknown, and until its first flush. Walks the owner's runs: whoever has
+   * the thread's id asks with it.
+   */
+  async threadOfRun(owner: string, runId: string): Promise<string | null> {
+    const where = and(eq(runs.owner, owner), eq(runs.runId, runId));
+    const [row] = await this.#db.select({ threadId: runs.threadId }).from(runs).where(where).limit(1);
+    return row?.threadId ?? null;
+  }
+
   /** Rows of category `message`: steps of delegations are in the log, not in the feed (R119). */
   async listMessages(key: ThreadKey, query: ListMessagesQuery): Promise<EventPage> {
     const isMessage = eq(runEvents.category, "message");
