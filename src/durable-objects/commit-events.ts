@@ -18,8 +18,9 @@ import type { RunEventDraft } from "../protocol/run-events.ts";
 import { type Report, stepEvent } from "./step-event.ts";
 import { messageEvent } from "./thread-log.ts";
 
-/** LangGraph's pseudo node that writes a run's input; those messages were told when the run was accepted. */
+/** LangGraph's pseudo node that writes a run's input, and the task it writes a command's update with: told at acceptance. */
 const INPUT_NODE = "__start__";
+const COMMAND_TASK = "00000000-0000-0000-0000-000000000000";
 
 const ENDED_WITH_PARENT = "the subagent that delegated this ended first";
 
@@ -54,7 +55,8 @@ export class CommitEvents implements CommitHook {
       this.#ports.toolStarts.delete(message.tool_call_id);
     }
     const runId = this.#ports.currentRunId();
-    if (runId === undefined || messages.length === 0 || commit.taskPath.includes(INPUT_NODE)) return;
+    const isBrought = commit.taskPath.includes(INPUT_NODE) || commit.taskId === COMMAND_TASK;
+    if (runId === undefined || messages.length === 0 || isBrought) return;
     const { drafts, usage } =
       commit.checkpointNs === "" ? this.#rootMirror(runId, messages) : this.#childMirror(commit, messages);
     if (drafts.length > 0) this.#ports.outbox.append(drafts, { now: this.#ports.now(), used: { runId, usage } });
