@@ -15,6 +15,8 @@ export interface ModelServer {
   /** The base URL, `/v1` included. */
   readonly url: string;
   readonly requests: readonly WireRequest[];
+  /** Requests whose answer stopped in the middle and stays open. */
+  readonly stalled: readonly WireRequest[];
   /** Requests a strict provider would have refused, in words. */
   readonly violations: readonly string[];
   /** Requests whose client went away before the answer was whole. */
@@ -31,6 +33,7 @@ export interface ModelServerOptions {
 interface Served {
   readonly beforeHeaders: ModelServerOptions["beforeHeaders"];
   readonly requests: WireRequest[];
+  readonly stalled: WireRequest[];
   readonly violations: string[];
   readonly attempts: AttemptCounter;
   aborted: number;
@@ -40,6 +43,7 @@ export async function startModelServer(options: ModelServerOptions = {}): Promis
   const served: Served = {
     beforeHeaders: options.beforeHeaders,
     requests: [],
+    stalled: [],
     violations: [],
     attempts: new AttemptCounter(),
     aborted: 0,
@@ -52,6 +56,7 @@ export async function startModelServer(options: ModelServerOptions = {}): Promis
   return {
     url: `http://127.0.0.1:${port}/v1`,
     requests: served.requests,
+    stalled: served.stalled,
     violations: served.violations,
     aborted: () => served.aborted,
     async close() {
@@ -102,7 +107,10 @@ async function answer(
     if (spoken.answer.delayMs > 0) await new Promise((resolve) => setTimeout(resolve, spoken.answer.delayMs));
     if (response.destroyed) return;
   }
-  if (failure?.kind === "stall") return;
+  if (failure?.kind === "stall") {
+    served.stalled.push(spoken.body);
+    return;
+  }
   if (quirks.has("reset")) response.destroy();
   else response.end();
 }

@@ -1,0 +1,69 @@
+/** Which thread is held at which failpoint, and what was reached: the test's side of `Failpoint`, without any I/O. */
+import type { FailpointName } from "../../src/domain/shared/failpoint.ts";
+
+/** `model_headers` is the model server's own: a request arrived, no header of its answer was sent. */
+export type HoldPoint = FailpointName | "model_headers";
+
+export interface Hold {
+  readonly threadId: string;
+  readonly point: HoldPoint;
+  /** Holds only what has this in its detail. */
+  readonly detail?: string;
+  /** So many pass first. */
+  readonly skip?: number;
+}
+
+export interface Hit {
+  readonly threadId: string;
+  readonly point: string;
+  readonly detail: string;
+}
+
+export class FailpointHolds {
+  readonly #holds: { readonly rule: Hold; passed: number; held: number }[] = [];
+  readonly #hits: Hit[] = [];
+  #isReleased = false;
+
+  hold(rule: Hold): void {
+    this.#holds.push({ rule, passed: 0, held: 0 });
+  }
+
+  /** Whether whoever came has to wait for `release`. */
+  reach(hit: Hit): boolean {
+    this.#hits.push(hit);
+    const isHeld = this.#holds.map((hold) => meets(hold.rule, hit) && take(hold)).some(Boolean);
+    return isHeld && !this.#isReleased;
+  }
+
+  /** Holds of the thread that held nothing yet. */
+  waiting(threadId: string): Hold[] {
+    return this.#holds.filter(({ rule, held }) => rule.threadId === threadId && held === 0).map(({ rule }) => rule);
+  }
+
+  count(threadId: string, point: HoldPoint, detail = ""): number {
+    return this.#hits.filter((hit) => hit.threadId === threadId && hit.point === point && hit.detail.includes(detail))
+      .length;
+  }
+
+  get isReleased(): boolean {
+    return this.#isReleased;
+  }
+
+  /** From here on everything passes, and is counted. */
+  release(): void {
+    this.#isReleased = true;
+  }
+}
+
+function meets({ threadId, point, detail = "" }: Hold, hit: Hit): boolean {
+  return hit.threadId === threadId && hit.point === point && hit.detail.includes(detail);
+}
+
+function take(hold: { readonly rule: Hold; passed: number; held: number }): boolean {
+  if (hold.passed < (hold.rule.skip ?? 0)) {
+    hold.passed += 1;
+    return false;
+  }
+  hold.held += 1;
+  return true;
+}

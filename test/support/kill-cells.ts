@@ -1,0 +1,374 @@
+/**
+ * The cells of the kill matrix: where a thread is parked, what must be true of it afterwards, and which cells there are
+ * none of. Shared by the SIGKILL half (test/e2e/kill-matrix.test.ts) and the abort half (test/workers/faults).
+ */
+import type { Hold, HoldPoint } from "./failpoint-holds.ts";
+
+export const POINTS = [
+  "before the first model token",
+  "mid-stream",
+  "between model answer and its commit",
+  "tools: one finished, one running, one not started",
+  "after a tool result",
+  "queued for admission",
+  "waiting on an interrupt",
+  "flush to D1",
+  "terminal commit",
+  "during cancel",
+  "during rollback",
+] as const;
+
+export const SUBJECTS = ["lead run", "child", "batch item"] as const;
+
+export type Point = (typeof POINTS)[number];
+export type Subject = (typeof SUBJECTS)[number];
+/** `abort` ends the objects alone: consumers of batch items are other invocations, and go on. */
+export type Kill = "sigkill" | "abort";
+
+/** Cells that are not here, and why. docs/durability.md shows the same sentences. */
+export const MISSING: Readonly<Partial<Record<Point, Partial<Record<Subject, string>>>>> = {
+  "waiting on an interrupt": {
+    child:
+      "no tool of the default configuration asks; over a tool of the test's own: test/workers/thread/superseded.test.ts",
+    "batch item": "nobody answers an item: a question asked in one fails it, so none ever waits",
+  },
+  "during rollback": {
+    child: "a rollback ends the run first, and its children with it, before anything is removed",
+    "batch item": "a batch outlives the run that submitted it, and no strategy rolls it back",
+  },
+};
+
+export interface CellExpectation {
+  readonly status: "success" | "interrupted" | "gone";
+  /** Model requests, those that the kill cut included. */
+  readonly requests: number;
+  /** How often each call acted, by a word of its arguments. */
+  readonly executions?: Readonly<Record<string, number>>;
+  /** Files of the workspace (of the item's outputs, for a batch item) and their lines. */
+  readonly files?: Readonly<Record<string, string>>;
+  /** Attempts that the kill cost each item. */
+  readonly attempts?: number;
+  /** Ended before the kill: nothing recovers it. */
+  readonly endedBefore?: boolean;
+}
+
+export interface KillCell {
+  readonly point: Point;
+  readonly subject: Subject;
+  /** The lead's script, or the items' prompts. */
+  readonly work: (threadId: string) => { readonly script: string } | { readonly items: readonly string[] };
+  /** Each must hold somebody when the kill comes. */
+  readonly holds: readonly Omit<Hold, "threadId">[];
+  /** What is asked of the thread once everything else is parked. */
+  readonly provoke?: "cancel" | "rollback" | "enqueue";
+  readonly options?: Readonly<Record<string, unknown>>;
+  /** Sent once the kill is over: the answer to what the thread waits for. */
+  readonly answer?: Readonly<Record<string, unknown>>;
+  /** Held only after `provoke`. */
+  readonly provoked?: Omit<Hold, "threadId">;
+  /** Evidence besides the holds. */
+  readonly evidence?: "partial text" | "one result" | "one queued" | "waiting";
+  readonly expect: (kill: Kill) => CellExpectation;
+}
+
+/** Where a model request is held: at the server that got it, or right before it leaves. */
+export const modelPoint = (kill: Kill): HoldPoint => (kill === "sigkill" ? "model_headers" : "model_request");
+
+const CHILD = "general-purpose";
+
+function bash(file: string, joined = false): string {
+  return `@ ${joined ? "& " : ""}call bash ${JSON.stringify({ command: `mkdir -p outputs; echo ${file} >> outputs/${file}.txt` })}`;
+}
+
+const SAY = "@ say done one two three four five";
+const ONE_TOOL = [bash("one"), SAY];
+const THREE_TOOLS = [bash("fa"), bash("fb", true), bash("fc", true), SAY];
+const STALLS = ["@ fail stall 1", "@ say one two three four five six"];
+
+/** The first line says whose request it is, where the model server sees it. */
+const headed = (who: string, threadId: string, lines: readonly string[]) =>
+  [`${who} of ${threadId}`, ...lines].join("\n");
+
+const lead = (lines: readonly string[]) => (threadId: string) => ({ script: headed("lead", threadId, lines) });
+
+const child = (lines: readonly string[]) => (threadId: string) => ({
+  script: headed("lead", threadId, [
+    `@ delegate ${CHILD} :: work :: <<'CHILD'`,
+    headed("child", threadId, lines),
+    "CHILD",
+    "@ say lead done",
+  ]),
+});
+
+const item = (lines: readonly string[]) => (threadId: string) => ({ items: [headed("item", threadId, lines)] });
+
+/** The three subjects of one point over the same work. `turns`: model requests of the work when nothing goes wrong. */
+function alike(point: Point, lines: readonly string[], rest: Alike): KillCell[] {
+  const { turns, repeated, beforeKill, files = {}, again = {}, evidence, holdOf } = rest;
+  const more = evidence === undefined ? {} : { evidence };
+  const executions = Object.fromEntries(Object.keys(files).map((file) => [file, 1 + (again[file] ?? 0)]));
+  const once = Object.fromEntries(Object.keys(files).map((file) => [file, 1]));
+  return [
+    {
+      point,
+      subject: "lead run",
+      work: lead(lines),
+      holds: holdOf("lead"),
+      ...more,
+      expect: () => ({ status: "success", requests: turns + repeated, executions, files }),
+    },
+    {
+      point,
+      subject: "child",
+      work: child(lines),
+      holds: holdOf("child"),
+      ...more,
+      expect: () => ({ status: "success", requests: 2 + turns + repeated, executions, files }),
+    },
+    {
+      point,
+      subject: "batch item",
+      work: item(lines),
+      holds: holdOf("item"),
+      ...more,
+      // An item is redone as a whole, or not at all.
+      expect: (kill) =>
+        kill === "sigkill"
+          ? { status: "success", requests: beforeKill + turns, files, attempts: 1 }
+          : { status: "success", requests: turns, executions: once, files, attempts: 0 },
+    },
+  ];
+}
+
+interface Alike {
+  readonly turns: number;
+  /** Requests that recovery makes again. */
+  readonly repeated: number;
+  /** Requests made when the kill comes. */
+  readonly beforeKill: number;
+  readonly files?: Readonly<Record<string, string>>;
+  /** Calls that were running, by file: they act again. */
+  readonly again?: Readonly<Record<string, number>>;
+  readonly evidence?: NonNullable<KillCell["evidence"]>;
+  readonly holdOf: (who: "lead" | "child" | "item") => KillCell["holds"];
+}
+
+/** The agent's name as failpoints give it, or the request's first word at the model server. */
+const whose = (kill: Kill, who: "lead" | "child" | "item") => (kill === "sigkill" ? who : who === "lead" ? "" : CHILD);
+
+const answeredBy = (who: "lead" | "child" | "item") => (who === "lead" ? "" : CHILD);
+
+export function killCells(kill: Kill): KillCell[] {
+  const point = modelPoint(kill);
+  const one = { one: "one\n" };
+  return [
+    ...alike("before the first model token", ONE_TOOL, {
+      turns: 2,
+      repeated: 1,
+      beforeKill: 1,
+      files: one,
+      holdOf: (who) => [{ point, detail: whose(kill, who) }],
+    }),
+    ...alike("mid-stream", STALLS, {
+      turns: 1,
+      repeated: 1,
+      beforeKill: 1,
+      evidence: "partial text",
+      holdOf: () => [],
+    }),
+    ...alike("between model answer and its commit", ONE_TOOL, {
+      turns: 2,
+      repeated: 1,
+      beforeKill: 1,
+      files: one,
+      holdOf: (who) => [{ point: "model_answered", detail: answeredBy(who) }],
+    }),
+    ...alike("tools: one finished, one running, one not started", THREE_TOOLS, {
+      turns: 2,
+      repeated: 0,
+      beforeKill: 1,
+      files: { fa: "fa\n", fb: "fb\n", fc: "fc\n" },
+      // Held at the threshold: it was noted as started and did not act yet.
+      again: { fb: 1 },
+      evidence: "one result",
+      holdOf: () => [
+        { point: "tool_started", detail: "fb" },
+        { point: "tool_not_started", detail: "fc" },
+      ],
+    }),
+    ...alike("after a tool result", ONE_TOOL, {
+      turns: 2,
+      repeated: 1,
+      beforeKill: 2,
+      files: one,
+      holdOf: (who) => [{ point, detail: whose(kill, who), skip: 1 }],
+    }),
+    ...queued(kill),
+    waiting,
+    ...flushes(),
+    ...ends(),
+    ...cancels(kill),
+  ];
+}
+
+/** Three work, the fourth waits: `max_running` is 3. */
+function queued(kill: Kill): KillCell[] {
+  const point = modelPoint(kill);
+  const holds = [{ point, detail: whose(kill, "child") }];
+  const delegate = (threadId: string) => [
+    `@ & delegate ${CHILD} :: work :: <<'CHILD'`,
+    headed("child", threadId, [SAY]),
+    "CHILD",
+  ];
+  return [
+    {
+      // A lead takes no slot: what queues is its run, behind another one.
+      point: "queued for admission",
+      subject: "lead run",
+      work: lead(ONE_TOOL),
+      holds: [{ point, detail: whose(kill, "lead") }],
+      provoke: "enqueue",
+      expect: () => ({ status: "success", requests: 1 + 2 + 2, executions: { one: 2 }, files: { one: "one\none\n" } }),
+    },
+    {
+      point: "queued for admission",
+      subject: "child",
+      work: (threadId) => ({
+        script: headed("lead", threadId, [...[1, 2, 3, 4].flatMap(() => delegate(threadId)), "@ say lead done"]),
+      }),
+      holds,
+      evidence: "one queued",
+      expect: () => ({ status: "success", requests: 2 + 4 + 3 }),
+    },
+    {
+      point: "queued for admission",
+      subject: "batch item",
+      work: (threadId) => ({ items: [1, 2, 3, 4].map((place) => headed("item", threadId, [`@ say item ${place}`])) }),
+      holds: [{ point, detail: whose(kill, "item") }],
+      evidence: "one queued",
+      expect: () => (kill === "sigkill" ? { status: "success", requests: 7 } : { status: "success", requests: 4 }),
+    },
+  ];
+}
+
+const waiting: KillCell = {
+  point: "waiting on an interrupt",
+  subject: "lead run",
+  work: lead(ONE_TOOL),
+  holds: [],
+  options: { interrupt_before: ["tools"] },
+  evidence: "waiting",
+  answer: { assistant_id: "lead_agent", input: null },
+  expect: () => ({
+    status: "interrupted",
+    requests: 2,
+    executions: { one: 1 },
+    files: { one: "one\n" },
+    endedBefore: true,
+  }),
+};
+
+function flushes(): KillCell[] {
+  const point = "flush to D1";
+  const files = { one: "one\n" };
+  const executions = { one: 1 };
+  return [
+    {
+      point,
+      subject: "lead run",
+      work: lead(ONE_TOOL),
+      holds: [{ point: "flush", detail: "run.end" }],
+      expect: () => ({ status: "success", requests: 2, executions, files, endedBefore: true }),
+    },
+    {
+      point,
+      subject: "child",
+      work: child([...ONE_TOOL]),
+      // The lead waits for its second answer, so that what is flushed is the child's end and no run's.
+      holds: [
+        { point: "flush", detail: "subagent.end" },
+        { point: "model_answered", detail: "lead", skip: 1 },
+      ],
+      expect: () => ({ status: "success", requests: 4 + 1, executions, files }),
+    },
+    {
+      point,
+      subject: "batch item",
+      work: item(ONE_TOOL),
+      holds: [{ point: "flush", detail: "batch.end" }],
+      expect: () => ({ status: "success", requests: 2, executions, files, attempts: 0 }),
+    },
+  ];
+}
+
+function ends(): KillCell[] {
+  const point = "terminal commit";
+  const files = { one: "one\n" };
+  const executions = { one: 1 };
+  return [
+    {
+      point,
+      subject: "lead run",
+      work: lead(ONE_TOOL),
+      holds: [{ point: "terminal_commit" }],
+      expect: () => ({ status: "success", requests: 2, executions, files }),
+    },
+    {
+      point,
+      subject: "child",
+      work: child(ONE_TOOL),
+      holds: [{ point: "tool_finished", detail: " task " }],
+      expect: () => ({ status: "success", requests: 4, executions, files }),
+    },
+    {
+      point,
+      subject: "batch item",
+      work: item(ONE_TOOL),
+      holds: [{ point: "item_settle" }],
+      expect: (kill) =>
+        kill === "sigkill"
+          ? { status: "success", requests: 4, files, attempts: 1 }
+          : { status: "success", requests: 2, executions, files, attempts: 0 },
+    },
+  ];
+}
+
+function cancels(kill: Kill): KillCell[] {
+  const holdOf = (who: "lead" | "child" | "item") => [{ point: modelPoint(kill), detail: whose(kill, who) }];
+  const shared = { point: "during cancel", provoke: "cancel" } as const;
+  return [
+    {
+      ...shared,
+      subject: "lead run",
+      work: lead(ONE_TOOL),
+      holds: holdOf("lead"),
+      provoked: { point: "cancel" },
+      expect: () => ({ status: "interrupted", requests: 1, executions: { one: 0 } }),
+    },
+    {
+      ...shared,
+      subject: "child",
+      work: child(ONE_TOOL),
+      holds: holdOf("child"),
+      provoked: { point: "cancel" },
+      expect: () => ({ status: "interrupted", requests: 2, executions: { one: 0 } }),
+    },
+    {
+      ...shared,
+      subject: "batch item",
+      work: item(ONE_TOOL),
+      holds: holdOf("item"),
+      provoked: { point: "batch_cancel" },
+      expect: () => ({ status: "interrupted", requests: 1, executions: { one: 0 } }),
+    },
+    {
+      point: "during rollback",
+      subject: "lead run",
+      work: lead(ONE_TOOL),
+      holds: holdOf("lead"),
+      provoke: "rollback",
+      provoked: { point: "rollback" },
+      expect: () => ({ status: "gone", requests: 1, executions: { one: 0 } }),
+    },
+  ];
+}
