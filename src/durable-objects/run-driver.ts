@@ -29,6 +29,7 @@ import { openLiveRun } from "./open-live-run.ts";
 import { preRunMessageIdsOf } from "./pre-run-messages.ts";
 import { type RunStart, startConfig } from "./run-start.ts";
 import { breakpointsOf } from "./run-start-breakpoints.ts";
+import { waitingInterrupts } from "./run-start-interrupts.ts";
 import { withStopReason } from "./run-stop-reason.ts";
 import { type StreamChunk, streamChunks } from "./stream-chunks.ts";
 import { FrameMapper } from "./stream-frames.ts";
@@ -186,10 +187,9 @@ export class RunDriver {
   /** A stream that ended by itself ended the run, unless the graph waits for an answer. */
   async #outcomeOf(run: RunRecord, drive: Drive, config: RunnableConfig): Promise<RunOutcome> {
     const state = await drive.built.graph.getState(config);
-    const interrupts = state.tasks.flatMap((task) => task.interrupts);
-    // Steps are left and nothing asks: the run stopped at a breakpoint.
-    if (interrupts.length > 0 || state.next.length > 0)
-      return { kind: "waiting", interrupts: interrupts.map(toWire) };
+    // Steps are left: the graph asks, or the run stopped at a breakpoint.
+    const interrupts = await waitingInterrupts(this.#context, state);
+    if (interrupts.length > 0 || state.next.length > 0) return { kind: "waiting", interrupts: interrupts.map(toWire) };
     return this.#endOf(run, drive, state.values);
   }
 

@@ -15,7 +15,7 @@ import { saveRunEnd } from "./run-end.ts";
 import { rollBackRun } from "./run-rollback.ts";
 import { answersOf, type StartHow, startKindOf } from "./run-start.ts";
 import { standsAtBreakpoint } from "./run-start-breakpoints.ts";
-import { readPendingInterrupts } from "./run-start-interrupts.ts";
+import { readPendingInterrupts, waitingInterrupts } from "./run-start-interrupts.ts";
 import { withStopReason } from "./run-stop-reason.ts";
 import type { RunService } from "./run-service.ts";
 import type { ThreadContext } from "./thread-context.ts";
@@ -178,7 +178,7 @@ export class RunRecovery {
   async #endWaiting(run: RunRecord): Promise<void> {
     const { graph, configurable } = await this.#context.graphs.forRun(run);
     const state = await graph.getState({ configurable: { ...configurable } });
-    const interrupts = state.tasks.flatMap((task) => task.interrupts).map((each) => toWire(each));
+    const interrupts = (await waitingInterrupts(this.#context, state)).map((each) => toWire(each));
     if (this.#rolledBack(run)) return;
     const values = JSON.stringify({ __interrupt__: interrupts });
     const frames: LastFrame[] = run.command.body.stream_mode

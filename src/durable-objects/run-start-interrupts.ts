@@ -3,6 +3,7 @@
  * answer to one interrupt is never taken for another: an interrupt that a child has left behind is not pending, also
  * while the parent's row, which is written after the child's, still names it.
  */
+import type { Interrupt, StateSnapshot } from "@langchain/langgraph";
 import type { CheckpointPendingWrite } from "@langchain/langgraph-checkpoint";
 import type { ThreadContext } from "./thread-context.ts";
 
@@ -37,6 +38,14 @@ export async function readPendingInterrupts(context: ThreadContext): Promise<Pen
     withoutId: ids.length - named.length,
     isStale: fresh.some(({ stale }) => stale.length > 0),
   };
+}
+
+/** What the graph asks at the head. LangGraph's snapshot also tells the questions of tasks that are done. */
+export async function waitingInterrupts(context: ThreadContext, { tasks }: StateSnapshot): Promise<Interrupt[]> {
+  const asked = tasks.flatMap((task) => task.interrupts);
+  if (asked.length === 0) return [];
+  const { ids } = await readPendingInterrupts(context);
+  return asked.filter(({ id }) => id === undefined || ids.includes(id));
 }
 
 /** Whether an earlier answer at this checkpoint brought an update or a goto: LangGraph keeps one set of those a checkpoint. */
