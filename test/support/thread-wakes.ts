@@ -20,6 +20,7 @@ import { ensureSchema } from "../../src/platform/durable-storage/object-schema.t
 import type { RunRecord } from "../../src/platform/durable-storage/run-store.ts";
 import { fetchWebSocket } from "../../src/platform/fetch-web-socket.ts";
 import { newUuidV7 } from "../../src/platform/identifiers.ts";
+import type { WebhookSender } from "../../src/platform/webhook/webhook-sender.ts";
 import { createRunBodySchema } from "../../src/protocol/runs.ts";
 import { asking } from "./http.ts";
 import { inFreshObject } from "./object-storage.ts";
@@ -34,6 +35,8 @@ export interface WakeOptions {
   readonly db?: D1Database;
   readonly config?: DeputyConfigInput;
   readonly report?: ThreadObjectDeps["report"];
+  readonly now?: () => number;
+  readonly webhooks?: WebhookSender;
 }
 
 export class ThreadWakes {
@@ -84,7 +87,8 @@ export async function startRun(
   return created.value;
 }
 
-function depsOf({ tools = [], db = env.DB, config = {}, report = () => undefined }: WakeOptions): ThreadObjectDeps {
+function depsOf(options: WakeOptions): ThreadObjectDeps {
+  const { tools = [], db = env.DB, config = {}, report = () => undefined, now = tomorrow, webhooks } = options;
   const parsed = parseDeputyConfig(config);
   const models = createModelCatalog({
     models: parsed.models,
@@ -105,5 +109,14 @@ function depsOf({ tools = [], db = env.DB, config = {}, report = () => undefined
     subagents,
     random: Math.random,
   });
-  return { config: parsed, catalog, db, sendWake: async () => undefined, now: tomorrow, newId: newUuidV7, report };
+  return {
+    config: parsed,
+    catalog,
+    db,
+    sendWake: async () => undefined,
+    now,
+    newId: newUuidV7,
+    report,
+    ...(webhooks === undefined ? {} : { webhooks }),
+  };
 }
