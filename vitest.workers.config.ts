@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url";
 import { cloudflareTest, readD1Migrations } from "@cloudflare/vitest-plugin";
 import { defineProject } from "vitest/config";
 
@@ -13,9 +14,26 @@ const withoutPackageSourceMaps = {
   },
 };
 
+const DEPUTY_CONFIG = fileURLToPath(new URL("deputy.config.ts", import.meta.url));
+const TEST_CONFIG = fileURLToPath(new URL("test/support/graphs/deputy.config.ts", import.meta.url));
+
+/** The Worker under test serves graphs of the tests' own beside what the repository's configuration has. */
+const withTestGraphs = {
+  name: "with-test-graphs",
+  enforce: "pre" as const,
+  async resolveId(this: { resolve: Resolve }, source: string, importer: string | undefined) {
+    if (!source.endsWith("deputy.config.ts") || importer === TEST_CONFIG) return undefined;
+    const resolved = await this.resolve(source, importer, { skipSelf: true });
+    return resolved?.id === DEPUTY_CONFIG ? TEST_CONFIG : resolved;
+  },
+};
+
+type Resolve = (source: string, importer?: string, options?: { skipSelf: boolean }) => Promise<{ id: string } | null>;
+
 export default defineProject({
   plugins: [
     withoutPackageSourceMaps,
+    withTestGraphs,
     cloudflareTest(async () => ({
       wrangler: { configPath: "./wrangler.toml" },
       miniflare: {

@@ -228,7 +228,19 @@ const toolListsSchema = z.strictObject({
   deny: z.array(NAME).default([]),
 });
 
+/** What a person may decide about a call; the words of LangChain's human-in-the-loop clients. */
+const approvalSchema = z.strictObject({
+  decisions: z
+    .array(z.enum(["approve", "edit", "reject"]))
+    .min(1)
+    .default(["approve", "edit", "reject"]),
+  /** Shown with the question. */
+  description: z.string().min(1).max(4_000).optional(),
+});
+
 const toolsSchema = z.strictObject({
+  /** Tools that a person decides about before each call, by name. */
+  approval: z.record(NAME, approvalSchema).default({}),
   /** For everybody: the lead, its children and batch items. */
   ...toolListsSchema.shape,
   /** For runs and batches of a key with that role, within what everybody may use. */
@@ -257,6 +269,53 @@ const agentsSchema = z.strictObject({
   custom: z.record(NAME, customAgentSchema).default({}),
 });
 
+/** A compiled LangGraph graph, an agent that holds one, or a factory given the run's config. */
+const graphSchema = z.custom<object>(
+  (value) => typeof value === "function" || (typeof value === "object" && value !== null),
+  "must be a compiled LangGraph graph or a function that makes one",
+);
+
+const graphVersionSchema = z.string().regex(/^[A-Za-z0-9._-]{1,64}$/, "must match ^[A-Za-z0-9._-]{1,64}$");
+
+/** A run is pinned to one of them; a deployment that keeps more keeps code that nobody runs. */
+const PREVIOUS_VERSIONS_MAX = 20;
+
+const versionedGraphSchema = z
+  .strictObject({
+    graph: graphSchema,
+    version: graphVersionSchema,
+    /** Version → graph: earlier ones that are still served, to the runs that were accepted with them. */
+    previous: z.record(graphVersionSchema, graphSchema).default({}),
+  })
+  .refine(({ version, previous }) => !Object.hasOwn(previous, version), {
+    path: ["previous"],
+    message: "must not hold the current version",
+  })
+  .refine(({ previous }) => Object.keys(previous).length <= PREVIOUS_VERSIONS_MAX, {
+    path: ["previous"],
+    message: `must hold at most ${PREVIOUS_VERSIONS_MAX} versions`,
+  });
+
+interface ServedGraph {
+  readonly graph: object;
+  readonly version: string | undefined;
+  readonly previous: Readonly<Record<string, object>>;
+}
+
+const servedGraphSchema = graphSchema.transform((entry, context): ServedGraph => {
+  if (!isVersioned(entry)) return { graph: entry, version: undefined, previous: {} };
+  const parsed = versionedGraphSchema.safeParse(entry);
+  if (parsed.success) return parsed.data;
+  for (const { path, message } of parsed.error.issues) context.addIssue({ code: "custom", path, message });
+  return z.NEVER;
+});
+
+/** An agent may hold its graph as `graph` too; it says nothing of versions, and is no plain object. */
+function isVersioned(entry: object): boolean {
+  const isPlain = Object.getPrototypeOf(entry) === Object.prototype;
+  return isPlain && (Object.hasOwn(entry, "version") || Object.hasOwn(entry, "previous"));
+}
+
 const deputyFieldsSchema = z.strictObject({
   models: modelsSchema.prefault([
     { name: "openai", provider: "openai", vision: true },
@@ -270,13 +329,8 @@ const deputyFieldsSchema = z.strictObject({
   webhooks: webhooksSchema.prefault({}),
   tools: toolsSchema.prefault({}),
   agents: agentsSchema.prefault({}),
-  /** Graph id → compiled LangGraph graph or a factory given the run's config. `lead_agent` is always there. */
-  graphs: z
-    .record(
-      NAME,
-      z.custom<object>((value) => typeof value === "function" || typeof value === "object"),
-    )
-    .default({}),
+  /** Graph id → graph, or `{ graph, version, previous? }`. `lead_agent` is always there. */
+  graphs: z.record(NAME, servedGraphSchema).default({}),
 });
 
 type DeputyFields = z.output<typeof deputyFieldsSchema>;

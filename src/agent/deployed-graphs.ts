@@ -2,31 +2,28 @@
  * The graph catalogue of a deployment: `lead_agent`, and the graphs `deputy.config.ts` names.
  * Owns how a graph is bound to a thread: the lead agent is assembled for its run; a compiled graph of the operator's is
  * shared by every thread and finds this thread's saver in its config; a factory is called with the run's config.
+ * A graph that cannot be had, because it is gone or its factory fails, is one that fails its run with that reason and
+ * leaves the thread's state readable: a throw here would leave the run to recovery, which would meet it again.
  */
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { DeputyConfig } from "../config.ts";
-import { invariant } from "../domain/shared/assert.ts";
 import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
-import {
-  type BuiltGraph,
-  type GraphBinding,
-  type GraphCatalog,
-  type RunnableGraph,
-  SAVER_KEY,
-} from "./graph-catalog.ts";
+import { type BuiltGraph, type GraphBinding, type GraphCatalog, SAVER_KEY } from "./graph-catalog.ts";
+import { checkContext } from "./graphs/check-context.ts";
+import { GraphNotServedError } from "./graphs/graph-not-served-error.ts";
+import { identifyingSaver, messageChannelsOf } from "./graphs/message-ids.ts";
+import { recursionLimitOf, serveGraph } from "./graphs/serve-graph.ts";
+import { ServedGraphs } from "./graphs/served-graphs.ts";
+import { storedStateGraph } from "./graphs/stored-state-graph.ts";
 import { recursionLimitFor } from "./graph/turn-budget.ts";
 import { assembleLeadAgent } from "./lead/assemble-lead-agent.ts";
 import { resolveRunOptions } from "./lead/run-options.ts";
 import type { ModelCatalog } from "./models/model.ts";
 import { DELEGATION_TOOL_NAMES } from "./subagents/child-tools.ts";
 import type { SubagentService } from "./subagents/subagent-service.ts";
-import { toGraph } from "./to-graph.ts";
 import { ToolAuthorization, type ToolPolicy } from "./tools/authorization.ts";
 import { configuredPolicy, UNNAMED_PRINCIPAL } from "./tools/configured-policy.ts";
 import type { Tool } from "./tools/tool.ts";
-
-/** LangGraph's own default for graphs that are not ours. */
-const DEFAULT_RECURSION_LIMIT = 25;
 
 export interface DeployedGraphsOptions {
   readonly config: DeputyConfig;
@@ -38,29 +35,44 @@ export interface DeployedGraphsOptions {
   readonly policy?: ToolPolicy;
 }
 
-type AgentOrGraph = RunnableGraph | { readonly graph: RunnableGraph };
-type GraphFactory = (config: RunnableConfig) => AgentOrGraph | Promise<AgentOrGraph>;
-
 export function deployedGraphs(options: DeployedGraphsOptions): GraphCatalog {
-  const graphs = new Map(Object.entries(options.config.graphs));
+  const graphs = new ServedGraphs(options.config.graphs);
   return {
     has: (graphId) => graphId === LEAD_GRAPH_ID || graphs.has(graphId),
+    versionOf: (graphId) => graphs.versionOf(graphId),
+    serves: (graphId, version) => graphId === LEAD_GRAPH_ID || graphs.serves(graphId, version),
     adjusted(graphId, config, maxRunning) {
       if (graphId !== LEAD_GRAPH_ID) return {};
       return resolveRunOptions(config, { deputy: options.config, models: options.models, maxRunning }).adjusted;
     },
-    async build(graphId, config, binding) {
+    build(graphId, config, binding) {
       if (graphId === LEAD_GRAPH_ID) return buildLead(options, config, binding);
-      const graph = graphs.get(graphId);
-      invariant(graph !== undefined, `no graph '${graphId}'`);
-      const built = typeof graph === "function" ? await (graph as GraphFactory)(config) : (graph as AgentOrGraph);
-      return {
-        graph: toGraph(built),
-        configurable: { [SAVER_KEY]: binding.saver },
-        recursionLimit: config.recursionLimit ?? DEFAULT_RECURSION_LIMIT,
-      };
+      return buildServed(graphs, graphId, { config, binding });
     },
   };
+}
+
+async function buildServed(
+  graphs: ServedGraphs,
+  graphId: string,
+  { config, binding }: { readonly config: RunnableConfig; readonly binding: GraphBinding },
+): Promise<BuiltGraph> {
+  const { saver, principal, context, version } = binding;
+  const isRun = principal !== undefined;
+  const accessContext = isRun ? "threads.create_run" : "threads.read";
+  const recursionLimit = (graph: object) => recursionLimitOf(graph, config.recursionLimit);
+  try {
+    const runtime = { accessContext, executionRuntime: isRun ? { context } : null } as const;
+    const graph = await graphs.build({ graphId, version }, config, runtime);
+    if (graph === undefined) throw new GraphNotServedError(graphId, version);
+    if (isRun) checkContext(graph, { context, configurable: config.configurable });
+    const channels = await messageChannelsOf(graph);
+    const configurable = { [SAVER_KEY]: identifyingSaver(saver, channels, () => binding.services.newId()) };
+    return { graph: serveGraph(graph, channels), configurable, recursionLimit: recursionLimit(graph) };
+  } catch (error) {
+    const graph = storedStateGraph(saver, error instanceof Error ? error : new Error(String(error)));
+    return { graph, configurable: {}, recursionLimit: recursionLimit(graph) };
+  }
 }
 
 async function buildLead(

@@ -21,7 +21,11 @@ export const SAVER_KEY = "__pregel_checkpointer";
 /** What the driver and the state routes use of a compiled LangGraph graph. */
 export interface RunnableGraph {
   readonly channels: Readonly<Record<string, unknown>>;
+  /** By name, LangGraph's entry among them; absent on graphs that are no LangGraph graph. */
+  readonly nodes?: Readonly<Record<string, unknown>>;
   stream(input: unknown, options: Record<string, unknown>): Promise<AsyncIterable<unknown>>;
+  /** LangChain's events of the run, version `v2`; what `stream` gives is among them. */
+  streamEvents(input: unknown, options: Record<string, unknown>): AsyncIterable<unknown>;
   getState(config: RunnableConfig, options?: { subgraphs?: boolean }): Promise<StateSnapshot>;
   getStateHistory(config: RunnableConfig, options?: Record<string, unknown>): AsyncIterable<StateSnapshot>;
   updateState(config: RunnableConfig, values: unknown, asNode?: string): Promise<RunnableConfig>;
@@ -49,13 +53,24 @@ export interface GraphBinding {
   readonly managedSubagents?: readonly ManagedSubagent[];
   /** The custom agent, as the run was accepted with it; absent for none. */
   readonly agent?: AgentSnapshot;
+  /** The version of an operator's graph; absent for the current one, whatever it is called. */
+  readonly version?: string;
+  /** The run's context, where it gives one. */
+  readonly context?: unknown;
 }
 
 export interface GraphCatalog {
   has(graphId: string): boolean;
+  /** What a new run of the graph is pinned to; `undefined` for a graph without versions. */
+  versionOf(graphId: string): string | undefined;
+  /** Whether a run that was accepted with that version finds it here; without one, whether it finds the graph. */
+  serves(graphId: string, version: string | undefined): boolean;
   /** What a run of this config asks for and does not get as asked. `maxRunning`: of the admission it will run under. */
   adjusted(graphId: string, config: RunnableConfig, maxRunning: number): AdjustedOptions;
-  /** `config` is the run's; a factory graph is called with it. The id must be one `has` knows. */
+  /**
+   * `config` is the run's; a factory graph is called with it. A graph that is not served, or whose factory fails, is one
+   * that fails its run with the reason and reads the state as it is stored.
+   */
   build(graphId: string, config: RunnableConfig, binding: GraphBinding): Promise<BuiltGraph>;
 }
 

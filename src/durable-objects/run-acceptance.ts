@@ -146,7 +146,7 @@ export class RunAcceptance {
       if (newThread !== undefined && this.#context.threads.load() === undefined) {
         insertThread(this.#context, newThread, newThread.stateless === true ? { [STATELESS_MARK]: true } : {});
       }
-      const accepted = this.#toRecord(prepared);
+      const accepted = this.#context.graphs.pinned(this.#toRecord(prepared));
       for (const { runId, action } of decided.value.cancel) {
         requestEnd(this.#context, runId, { action, reason: `superseded by run '${accepted.runId}'` });
       }

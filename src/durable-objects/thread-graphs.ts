@@ -1,6 +1,7 @@
 /**
  * The graphs of one thread, bound to it: what a run executes and what the thread's state is read through.
- * Owns which graph that is, the binding each one gets, and rendering the state; the catalog owns how graphs are built.
+ * Owns which graph that is, which version of it a run is pinned to, the binding each one gets, and rendering the state; the
+ * catalog owns how graphs are built. Invariant: a run is driven by the graph and version it was accepted with, or not at all.
  */
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import { type BuiltGraph, type GraphBinding, type GraphCatalog, SAVER_KEY } from "../agent/graph-catalog.ts";
@@ -10,6 +11,7 @@ import { invariant } from "../domain/shared/assert.ts";
 import type { Principal } from "../domain/trust/principal.ts";
 import type { RunRecord, RunStore } from "../platform/durable-storage/run-store.ts";
 import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
+import type { RunCommand } from "../protocol/thread-rpc.ts";
 import { buildConfig } from "./run-config.ts";
 
 export interface ThreadGraphsPorts {
@@ -25,8 +27,8 @@ export interface ThreadGraphsPorts {
 
 export class ThreadGraphs {
   readonly #ports: ThreadGraphsPorts;
-  /** Graphs for reading state, by id: they carry no run, so one a wake serves every read. */
-  readonly #forState = new Map<string, BuiltGraph>();
+  /** The graph for reading state, and what it was built for: it serves reads until another run is the newest. */
+  #forState: { readonly key: string; readonly built: BuiltGraph } | undefined;
 
   constructor(ports: ThreadGraphsPorts) {
     this.#ports = ports;
@@ -35,12 +37,27 @@ export class ThreadGraphs {
   /** The graph a run executes. */
   async forRun(run: RunRecord): Promise<BuiltGraph> {
     const binding = this.#ports.binding(this.#ports.principalOf(run));
-    const { managed_subagents: managedSubagents, agent } = run.command;
+    const { managed_subagents: managedSubagents, agent, body } = run.command;
+    const version = run.notes?.graph_version;
     return this.#build(run.graphId, buildConfig(run), {
       ...binding,
+      ...(version === undefined ? {} : { version }),
+      ...(body.context ? { context: body.context } : {}),
       ...(managedSubagents === undefined ? {} : { managedSubagents }),
       ...(agent === undefined ? {} : { agent }),
     });
+  }
+
+  /** The graph of a create that is no run yet: to look at, not to run. */
+  forCreate(command: RunCommand): Promise<BuiltGraph> {
+    const config = buildConfig({ runId: "", graphId: command.graph_id, command });
+    return this.#build(command.graph_id, config, this.#ports.binding(undefined));
+  }
+
+  /** A run as it is accepted: with the version of its graph that it stays with, whatever is deployed later. */
+  pinned(run: RunRecord): RunRecord {
+    const version = this.#ports.catalog.versionOf(run.graphId);
+    return version === undefined ? run : { ...run, notes: { v: 1, ...run.notes, graph_version: version } };
   }
 
   /** With what this run asks for and does not get as asked, by the configuration and the admission of this wake. */
@@ -53,19 +70,31 @@ export class ThreadGraphs {
     return { ...run, notes: { ...kept, ...(isPlain ? {} : { adjusted_options: adjusted }) } };
   }
 
-  /** Whose channels the thread's state has: of its newest run's graph, else of the one it was made for, else the lead agent's. */
+  /**
+   * Whose channels the thread's state has: of its newest run's graph, served or not, else of the one it was made for, else
+   * the lead agent's.
+   */
   stateGraphId(): string {
-    const known = this.#ports.runs.newestGraphId() ?? this.#ports.madeFor();
-    return typeof known === "string" && this.#ports.catalog.has(known) ? known : LEAD_GRAPH_ID;
+    const used = this.#ports.runs.newestGraphId();
+    if (used !== undefined) return used;
+    const madeFor = this.#ports.madeFor();
+    return typeof madeFor === "string" && this.#ports.catalog.has(madeFor) ? madeFor : LEAD_GRAPH_ID;
   }
 
-  /** The graph that reads the thread's state. */
+  /**
+   * The graph that reads the thread's state: as the newest run had it, a factory's for that run's config. Where the version
+   * is gone, the current one reads; where the graph is gone, the state is read as it is stored.
+   */
   async forState(): Promise<BuiltGraph> {
     const graphId = this.stateGraphId();
-    const known = this.#forState.get(graphId);
-    if (known !== undefined) return known;
-    const built = await this.#build(graphId, {}, this.#ports.binding(undefined));
-    this.#forState.set(graphId, built);
+    const run = graphId === LEAD_GRAPH_ID ? undefined : this.#ports.runs.newestStarted();
+    const key = `${graphId} ${run?.runId ?? ""}`;
+    if (this.#forState?.key === key) return this.#forState.built;
+    const version = run?.notes?.graph_version;
+    const isServed = version !== undefined && this.#ports.catalog.serves(graphId, version);
+    const binding = { ...this.#ports.binding(undefined), ...(isServed ? { version } : {}) };
+    const built = await this.#build(graphId, run === undefined ? {} : buildConfig(run), binding);
+    this.#forState = { key, built };
     return built;
   }
 

@@ -31,8 +31,13 @@ export async function toRunCommand(
   if (!found.ok) return found;
   const forwarded = forwardedHeaders(headers);
   if (!forwarded.ok) return forwarded;
-  const { assistant_id, graph_id } = found.value.assistant;
-  const command = { graph_id, body: { ...withDefaults(found.value, body), assistant_id }, headers: forwarded.value };
+  const { assistant_id, graph_id, version: assistant_version } = found.value.assistant;
+  const command = {
+    graph_id,
+    assistant_version,
+    body: { ...withDefaults(found.value, body), assistant_id },
+    headers: forwarded.value,
+  };
   if (graph_id !== LEAD_GRAPH_ID) return ok(command);
   const options = checkLeadOptions(deps.graphs, command.body);
   return options.ok ? withAgent(command, found.value, body) : options;

@@ -20,7 +20,7 @@ function catalogOf(graphs: Record<string, object>) {
 }
 
 function bindingTo(saver: MemorySaver): GraphBinding {
-  return { saver } as unknown as GraphBinding;
+  return { saver, services: { newId: () => crypto.randomUUID() } } as unknown as GraphBinding;
 }
 
 it("serves an operator's compiled graph by id, with each thread's own saver", async () => {

@@ -7,7 +7,8 @@ import { toGraph } from "../../../src/agent/to-graph.ts";
 import { parseDeputyConfig } from "../../../src/config.ts";
 
 const agent = assembleLeadAgent({});
-const binding = { saver: new MemorySaver() } as unknown as GraphBinding;
+const services = { newId: () => crypto.randomUUID() };
+const binding = { saver: new MemorySaver(), services } as unknown as GraphBinding;
 
 it("R165 a bare graph is itself, an agent is its graph, and the inner one wins", () => {
   expect(toGraph(agent.graph)).toBe(agent.graph);
