@@ -86,13 +86,15 @@ export class RunScheduler implements AlarmSource {
     return "running";
   }
 
-  #markRunning(runId: string, { baseCheckpointId, events }: PreparedRun): RunRecord | "ended" | "state_moved" {
+  #markRunning(runId: string, { command, baseCheckpointId, events }: PreparedRun): RunRecord | "ended" | "state_moved" {
     // Asked again here: a cancel may have come while the state was read.
     const run = this.#context.runs.find(runId);
     if (run === undefined || run.status !== "pending") return "ended";
     if (this.#context.edits.active || this.#context.isClosing) return "state_moved";
     if (this.#context.headCheckpointId() !== baseCheckpointId) return "state_moved";
-    return markRunning(this.#context, run, { baseCheckpointId, events: events(runId) });
+    // What a command answers was not known until now.
+    const prepared = { ...run, command: { ...run.command, ...command } };
+    return markRunning(this.#context, prepared, { baseCheckpointId, events: events(runId) });
   }
 
   /** The state moved on since the run was accepted, and what it carries no longer fits. */

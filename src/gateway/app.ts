@@ -20,6 +20,7 @@ import { batchOperations } from "./routes/batches.ts";
 import { eventOperations } from "./routes/events.ts";
 import { fileOperations } from "./routes/files.ts";
 import { runOperations } from "./routes/runs.ts";
+import { runBulkOperations } from "./routes/run-bulk.ts";
 import { runLifecycleOperations } from "./routes/run-lifecycle.ts";
 import { runStreamOperations } from "./routes/run-streams.ts";
 import { stateOperations } from "./routes/state.ts";
@@ -42,6 +43,7 @@ export const OPERATIONS: readonly Operation[] = [
   ...stateOperations,
   ...runOperations,
   ...runLifecycleOperations,
+  ...runBulkOperations,
   ...runStreamOperations,
   ...statelessRunOperations,
   ...eventOperations,

@@ -25,3 +25,9 @@ export const PROGRESS_POLL_MS = 1_000;
 
 /** One poll is one D1 query and an invocation has 1,000; past it the stream closes and the client asks again. */
 export const PROGRESS_POLLS_MAX = 900;
+
+/** Runs of one `POST /runs/batch`: each is two requests to an object, of the 1,000 that an invocation has. */
+export const RUNS_PER_BATCH_MAX = 100;
+
+/** Threads of one `POST /runs/cancel` without a thread: each is a request to an object. */
+export const CANCEL_THREADS_MAX = 500;

@@ -12,9 +12,10 @@ export interface UnsupportedOptions {
   readonly values?: Readonly<Record<string, readonly (string | boolean)[]>>;
 }
 
-/** The input without its null fields and without the (null) unsupported ones; anything but an object passes as is. */
+/** The input without its null fields and without the (null) unsupported ones; of a list, each element so. Anything else passes as is. */
 export function withoutUnsupported(input: unknown, unsupported: UnsupportedOptions): Result<unknown, ApiRefusal> {
-  if (typeof input !== "object" || input === null || Array.isArray(input)) return ok(input);
+  if (Array.isArray(input)) return eachWithoutUnsupported(input, unsupported);
+  if (typeof input !== "object" || input === null) return ok(input);
   const set = Object.entries(input).filter(([, value]) => value !== null);
   for (const [field, value] of set) {
     if (unsupported.options?.includes(field) === true && !isEmptyList(value)) return refuseOption(field);
@@ -24,6 +25,20 @@ export function withoutUnsupported(input: unknown, unsupported: UnsupportedOptio
   const asksNothing = (field: string, value: unknown) =>
     unsupported.options?.includes(field) === true && isEmptyList(value);
   return ok(Object.fromEntries(set.filter(([field, value]) => !asksNothing(field, value))));
+}
+
+/** Of a body that is a list: the first refusal says in which element. */
+function eachWithoutUnsupported(
+  list: readonly unknown[],
+  unsupported: UnsupportedOptions,
+): Result<unknown, ApiRefusal> {
+  const kept: unknown[] = [];
+  for (const [index, element] of list.entries()) {
+    const given = withoutUnsupported(element, unsupported);
+    if (!given.ok) return { ok: false, error: { ...given.error, details: { ...given.error.details, index } } };
+    kept.push(given.value);
+  }
+  return ok(kept);
 }
 
 function isEmptyList(value: unknown): boolean {

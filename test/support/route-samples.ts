@@ -3,6 +3,11 @@ export interface RouteSample {
   readonly path: string;
   readonly json?: unknown;
   readonly body?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Its stream does not end by itself. */
+  readonly isEndless?: true;
+  /** It needs a run that has not ended; its path names that one. */
+  readonly needsActiveRun?: true;
 }
 
 const RUN = { assistant_id: "lead_agent", input: { messages: [] } };
@@ -40,12 +45,14 @@ export const ROUTE_SAMPLES: Readonly<Record<string, RouteSample>> = {
   listRuns: { path: "/threads/t/runs" },
   getRun: { path: "/threads/t/runs/r" },
   deleteRun: { path: "/threads/t/runs/r" },
-  cancelRun: { path: "/threads/t/runs/r/cancel" },
+  cancelRun: { path: "/threads/t/runs/r/cancel", needsActiveRun: true },
+  createRunBatch: { path: "/runs/batch", json: [RUN] },
+  cancelRuns: { path: "/runs/cancel", json: { thread_id: "t", status: "all" } },
   cancelTask: { path: "/threads/t/runs/r/tasks/call_1/cancel" },
   joinRun: { path: "/threads/t/runs/r/join" },
   joinRunStream: { path: "/threads/t/runs/r/stream" },
   joinStatelessRunStream: { path: "/runs/r/stream" },
-  joinThreadStream: { path: "/threads/t/stream" },
+  joinThreadStream: { path: "/threads/t/stream", isEndless: true },
   createStatelessRun: { path: "/runs", json: RUN },
   streamStatelessRun: { path: "/runs/stream", json: RUN },
   waitStatelessRun: { path: "/runs/wait", json: RUN },

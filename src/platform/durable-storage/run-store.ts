@@ -151,7 +151,7 @@ export class RunStore {
       `INSERT INTO runs (run_id, v, status, graph_id, command, base_checkpoint_id, final_checkpoint_id, cancel_requested, attempt, recovery,
          frames_reserved, error, interrupts, usage, notes, active_from, due_at, cancel, base_extras, created_at, updated_at)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-       ON CONFLICT (run_id) DO UPDATE SET status = excluded.status, base_checkpoint_id = excluded.base_checkpoint_id, final_checkpoint_id = excluded.final_checkpoint_id, cancel_requested = excluded.cancel_requested,
+       ON CONFLICT (run_id) DO UPDATE SET status = excluded.status, command = excluded.command, base_checkpoint_id = excluded.base_checkpoint_id, final_checkpoint_id = excluded.final_checkpoint_id, cancel_requested = excluded.cancel_requested,
          attempt = excluded.attempt, recovery = excluded.recovery, frames_reserved = excluded.frames_reserved,
          error = excluded.error, interrupts = excluded.interrupts, usage = excluded.usage, notes = excluded.notes,
          due_at = excluded.due_at, cancel = excluded.cancel, base_extras = excluded.base_extras, updated_at = excluded.updated_at`,

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { decideStart } from "../../../src/domain/run/multitask.ts";
-import { decideThreadStatus, isTerminal, type RunStatus } from "../../../src/domain/run/run-status.ts";
+import { decideThreadStatus } from "../../../src/domain/run/run-status.ts";
 
 describe("decideThreadStatus", () => {
   it.each([
@@ -17,21 +16,5 @@ describe("decideThreadStatus", () => {
 
   it("calls a thread without runs idle", () => {
     expect(decideThreadStatus(undefined)).toBe("idle");
-  });
-});
-
-describe("decideStart", () => {
-  it.each(["pending", "running"] as const)("refuses a second run while one is %s, and names it", (status) => {
-    const decision = decideStart([{ runId: "a", status }], "reject");
-    expect(decision).toEqual({ ok: false, error: { reason: "thread_busy", runId: "a" } });
-  });
-
-  it("accepts when every run has ended", () => {
-    const ended = (["success", "error", "timeout", "interrupted"] as RunStatus[]).map((status) => ({
-      runId: status,
-      status,
-    }));
-    expect(ended.every((run) => isTerminal(run.status))).toBe(true);
-    expect(decideStart(ended, "reject").ok).toBe(true);
   });
 });
