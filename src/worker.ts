@@ -7,6 +7,7 @@ import configuration from "../deputy.config.ts";
 import { version } from "../package.json";
 import { parseDeputyConfig } from "./config.ts";
 import { deployedGraphs } from "./agent/deployed-graphs.ts";
+import { deployedDescriptions } from "./agent/graphs/deployed-descriptions.ts";
 import { operatorAgents } from "./agent/lead/operator-agents.ts";
 import { createModelCatalog } from "./agent/models/catalog.ts";
 import { CircuitBreakers } from "./agent/models/circuit-breakers.ts";
@@ -131,6 +132,7 @@ function gatewayFor(env: Env): Gateway {
           description: null,
         })),
       models: () => models.names(),
+      describe: deployedDescriptions(config.graphs),
     },
     assistantId: defaultAssistantId,
     assistants: new D1Assistants(env.DB),
@@ -177,6 +179,7 @@ function consumerDeps(env: Env): BatchConsumerDeps {
       now: Date.now,
       newId: newUuidV7,
       llmCall: config.llm_call,
+      approvals: config.tools.approval,
       circuits: itemCircuits,
       subagentsConfig: config.subagents,
       policy: configuredPolicy(config.tools),

@@ -4,7 +4,7 @@
  */
 import { Buffer } from "node:buffer";
 import type { AgentServices } from "../graph/agent-services.ts";
-import { childHooks } from "../hooks/chains.ts";
+import { type ChainParts, childHooks } from "../hooks/chains.ts";
 import type { CircuitBreakers } from "../models/circuit-breakers.ts";
 import type { ModelCatalog } from "../models/model.ts";
 import { type BatchChildOutcome, runBatchChild } from "../subagents/batch-child.ts";
@@ -13,6 +13,7 @@ import type { SubagentDefinition } from "../subagents/subagent-definition.ts";
 import type { SubagentService } from "../subagents/subagent-service.ts";
 import { OUTPUTS_DIRECTORY, ScratchWorkspace } from "../tools/scratch-workspace.ts";
 import { ToolAuthorization, type ToolPolicy } from "../tools/authorization.ts";
+import { ASK_CLARIFICATION, askNobodyTool } from "../tools/ask-clarification.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { DeputyConfig } from "../../config.ts";
 import type { ItemOutputs } from "../../domain/batch/batch.ts";
@@ -30,6 +31,8 @@ export interface AgentItemRunnerParts {
   readonly now: () => number;
   readonly newId: () => string;
   readonly llmCall: RetrySettings;
+  /** Tools that a person decides about: nobody can for an item, so a call of one fails it by name. */
+  readonly approvals?: ChainParts["approvals"];
   /** The isolate's: items of many threads see the same provider failing. */
   readonly circuits: CircuitBreakers;
   readonly policy: ToolPolicy;
@@ -48,11 +51,12 @@ async function runItem(
   parts: AgentItemRunnerParts,
   { item, setting, signal }: { item: RunnableItem; setting: ItemSetting; signal: AbortSignal },
 ): Promise<BatchItemOutcome> {
-  const { now, newId, random, models, llmCall, circuits, policy, report } = parts;
+  const { now, newId, random, models, llmCall, circuits, policy, report, approvals = {} } = parts;
   const principal = { owner: item.owner, role: setting.submitterRole };
   const authorization = new ToolAuthorization({ policy, principal, reportFault: report });
-  await authorization.prepare(parts.tools.map(({ name }) => name));
-  const tools = parts.tools.filter(({ name }) => authorization.permits(name));
+  const offered = [...parts.tools.filter(({ name }) => name !== ASK_CLARIFICATION), askNobodyTool];
+  await authorization.prepare(offered.map(({ name }) => name));
+  const tools = offered.filter(({ name }) => authorization.permits(name));
   const scratch = new ScratchWorkspace({ files: setting.files, now });
   const services = {
     workspace: scratch,
@@ -70,7 +74,7 @@ async function runItem(
     prompt: item.prompt,
     models,
     tools,
-    hooks: childHooks({ services, random, llmCall, circuits, authorization }),
+    hooks: childHooks({ services, random, llmCall, circuits, authorization, approvals }),
     services,
     service: parts.subagents,
     signal,

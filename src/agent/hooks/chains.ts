@@ -15,6 +15,8 @@ import { modelErrors } from "./model-errors.ts";
 import { requestRepair } from "./request-repair.ts";
 import { subagentLimit } from "./subagent-limit.ts";
 import { systemCoalescer } from "./system-coalescer.ts";
+import type { ToolApproval } from "../tools/approval.ts";
+import { toolApproval } from "./tool-approval.ts";
 import { toolErrorsHook } from "./tool-errors.ts";
 
 export interface ChainParts {
@@ -24,6 +26,8 @@ export interface ChainParts {
   readonly llmCall: RetrySettings;
   readonly circuits: CircuitBreakers;
   readonly authorization: ToolAuthorization;
+  /** Tools that a person decides about, by name; absent for none. */
+  readonly approvals?: Readonly<Record<string, ToolApproval>>;
 }
 
 export function childHooks(parts: ChainParts): readonly AgentHook[] {
@@ -66,7 +70,7 @@ function warnOnConsole(what: string, details: Readonly<Record<string, unknown>>)
 }
 
 function commonHooks(parts: ChainParts, agent: "lead" | "child"): readonly AgentHook[] {
-  const { services, random, circuits, llmCall, authorization } = parts;
+  const { services, random, circuits, llmCall, authorization, approvals = {} } = parts;
   const toolErrors = toolErrorsHook({
     newId: () => services.newId(),
     discard: (toolCallId) => services.workspace.discard(toolCallId),
@@ -78,5 +82,8 @@ function commonHooks(parts: ChainParts, agent: "lead" | "child"): readonly Agent
     newId: () => services.newId(),
     tellsRetries: agent === "lead",
   });
-  return [toolErrors, requestRepair(), errors, authorizationHook({ authorization, newId: () => services.newId() })];
+  const newId = () => services.newId();
+  // Within authorization: nobody is asked about what may not run.
+  const approval = Object.keys(approvals).length === 0 ? [] : [toolApproval({ approvals, newId })];
+  return [toolErrors, requestRepair(), errors, authorizationHook({ authorization, newId }), ...approval];
 }

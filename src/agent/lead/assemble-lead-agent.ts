@@ -104,7 +104,7 @@ function chainParts(
   { services, random, circuits, deputy }: LeadAgentOptions,
   authorization: ToolAuthorization,
 ): ChainParts {
-  return { services, random, circuits, llmCall: deputy.llm_call, authorization };
+  return { services, random, circuits, llmCall: deputy.llm_call, authorization, approvals: deputy.tools.approval };
 }
 
 function unnamedAuthorization({ tools }: DeputyConfig): ToolAuthorization {

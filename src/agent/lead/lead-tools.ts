@@ -10,6 +10,7 @@ import { SubagentExecutor } from "../subagents/executor.ts";
 import type { SubagentRegistry } from "../subagents/registry.ts";
 import { runSlots } from "../subagents/run-slots.ts";
 import { systemTimers } from "../subagents/timers.ts";
+import { ASK_CLARIFICATION, askClarificationTool, askNobodyTool } from "../tools/ask-clarification.ts";
 import { batchTools } from "../tools/batch-tools.ts";
 import { createTaskTool } from "../tools/task.ts";
 import type { Tool } from "../tools/tool.ts";
@@ -32,9 +33,12 @@ export interface LeadToolParts {
 
 /** What the policy permits binds the lead, and its children through it. */
 export function leadTools(options: LeadAgentOptions, parts: LeadToolParts): readonly Tool[] {
-  const tools = [...options.tools, ...leadBatchTools(options, parts)];
+  const given = options.tools.filter(({ name }) => name !== ASK_CLARIFICATION);
+  const tools = [...given, askClarificationTool, ...leadBatchTools(options, parts)];
   const own = tools.filter(({ name }) => parts.mayUse(name));
-  return parts.delegates ? [...own, leadTaskTool(options, parts, own)] : own;
+  // A child has nobody to ask.
+  const inherited = own.map((tool) => (tool === askClarificationTool ? askNobodyTool : tool));
+  return parts.delegates ? [...own, leadTaskTool(options, parts, inherited)] : own;
 }
 
 function leadTaskTool(options: LeadAgentOptions, parts: LeadToolParts, tools: readonly Tool[]): Tool {

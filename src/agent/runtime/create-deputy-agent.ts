@@ -112,7 +112,14 @@ function chainParts({ circuits, deputy }: RuntimeBinding, services: AgentService
     policy: configuredPolicy(parseDeputyConfig({}).tools),
     principal: UNNAMED_PRINCIPAL,
   });
-  return { services, random: Math.random, circuits, llmCall: deputy.llm_call, authorization };
+  return {
+    services,
+    random: Math.random,
+    circuits,
+    llmCall: deputy.llm_call,
+    authorization,
+    approvals: deputy.tools.approval,
+  };
 }
 
 interface DelegationParts {

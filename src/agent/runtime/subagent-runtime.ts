@@ -67,6 +67,7 @@ export class SubagentRuntime {
         ...shared,
         tools,
         llmCall: deputy.llm_call,
+        approvals: deputy.tools.approval,
         policy: () => ({ kind: "allow" }),
         report: reportFault,
         subagentsConfig: deputy.subagents,

@@ -6,6 +6,7 @@ import { ConfigError, type DeputyConfig } from "../../config.ts";
 import type { Principal, Role } from "../../domain/trust/principal.ts";
 import { DELEGATION_TOOL_NAMES } from "../subagents/child-tools.ts";
 import type { ToolDecision, ToolPolicy } from "./authorization.ts";
+import { ASK_CLARIFICATION } from "./ask-clarification.ts";
 import type { Tool } from "./tool.ts";
 
 type ToolsConfig = DeputyConfig["tools"];
@@ -32,14 +33,19 @@ function permits({ allow, deny }: ToolLists, tool: string): boolean {
 
 /** `tools`: those of the deployment; the ones that delegate are always there. Throws `ConfigError`. */
 export function assertToolNames(config: ToolsConfig, tools: readonly Tool[]): void {
-  const known: readonly string[] = [...tools.map(({ name }) => name), ...DELEGATION_TOOL_NAMES];
+  const known: readonly string[] = [...tools.map(({ name }) => name), ASK_CLARIFICATION, ...DELEGATION_TOOL_NAMES];
   const { user, admin } = config.roles;
   const lists = { tools: config, "tools.roles.user": user, "tools.roles.admin": admin };
-  const unknown = Object.entries(lists).flatMap(([path, { allow, deny }]) =>
+  // Without this a typing error would let a tool run unasked.
+  const unasked = Object.keys(config.approval)
+    .filter((name) => !known.includes(name))
+    .map((name) => `tools.approval: there is no tool '${name}'`);
+  const unlisted = Object.entries(lists).flatMap(([path, { allow, deny }]) =>
     Object.entries({ allow: allow ?? [], deny }).flatMap(([list, names]) =>
       names.filter((name) => !known.includes(name)).map((name) => `${path}.${list}: there is no tool '${name}'`),
     ),
   );
+  const unknown = [...unlisted, ...unasked];
   if (unknown.length === 0) return;
   throw new ConfigError(
     `deputy.config.ts is invalid:\n  ${unknown.join("\n  ")}\n  the tools are: ${known.join(", ")}`,
