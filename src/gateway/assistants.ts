@@ -10,7 +10,7 @@ import type { Assistant, AssistantVersion, CountAssistantsBody, SearchAssistants
 import type { ApiRefusal } from "../protocol/errors.ts";
 import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
 import { refuse } from "./errors.ts";
-import type { GatewayDeps } from "./ports.ts";
+import type { GatewayDeps, GraphDescription } from "./ports.ts";
 
 /** The deployment's assistants exist as long as it has them; nobody created them. */
 const ALWAYS = "1970-01-01T00:00:00.000Z";
@@ -88,6 +88,21 @@ export async function listVersions(
   const { updated_at, ...current } = assistant;
   const all = isKept ? kept : [{ ...current, created_at: updated_at }, ...kept];
   return ok(all.filter((each) => contains(each.metadata, metadata ?? {})));
+}
+
+/** The assistant's graph as its runs would get it. */
+export async function describeAssistant(
+  deps: AssistantDeps,
+  owner: string,
+  id: string,
+): Promise<Result<GraphDescription, ApiRefusal>> {
+  const found = await findAssistant(deps, owner, id);
+  if (!found.ok) return found;
+  const { graph_id: graphId, config, context } = found.value.assistant;
+  const { configurable } = config as { configurable?: Record<string, unknown> };
+  const described = await deps.graphs.describe(graphId, { configurable: { ...configurable, ...context } });
+  if (described.ok) return described;
+  return refuse("invalid_request", `Graph '${graphId}' cannot be had for this assistant: ${described.error.message}`);
 }
 
 function toVersion(stored: StoredAssistantVersion): AssistantVersion {

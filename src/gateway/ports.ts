@@ -6,6 +6,8 @@ import type { OperatorAgent } from "../domain/assistant/agent-snapshot.ts";
 import type { AssistantStore } from "../domain/assistant/assistant.ts";
 import type { BatchReader } from "../domain/batch/batch-repository.ts";
 import type { ManagedSubagentStore } from "../domain/delegation/managed-subagent.ts";
+import type { Result } from "../domain/shared/result.ts";
+import type { GraphSchemas } from "../protocol/assistants.ts";
 import type { ListMessagesQuery, ListRunEventsQuery, RunEventRow } from "../protocol/run-events.ts";
 import type { SubagentSummary } from "../protocol/subagents.ts";
 import type { ThreadRpc } from "../protocol/thread-rpc.ts";
@@ -44,6 +46,17 @@ interface GraphCatalogue {
   graphs(): readonly { graph_id: string; name: string; description: string | null }[];
   /** Names a run of `lead_agent` may choose its model by; the default one is first. */
   models(): readonly string[];
+  /** A graph to look at. Refused when its factory fails; `config` is what a factory is called with. */
+  describe(
+    graphId: string,
+    config: { readonly configurable: Record<string, unknown> },
+  ): Promise<Result<GraphDescription, { readonly message: string }>>;
+}
+
+export interface GraphDescription {
+  schemas(): GraphSchemas;
+  draw(xray: boolean | number): Promise<{ nodes: Record<string, unknown>[]; edges: Record<string, unknown>[] }>;
+  subgraphs(which: { namespace: string | undefined; recurse: boolean }): Promise<Record<string, GraphSchemas>>;
 }
 
 interface SubagentDirectory {

@@ -140,4 +140,8 @@ export const graphQuerySchema = z.strictObject({
     .default(false),
 });
 
+/** Names of nodes, `|` between levels. */
+const SUBGRAPH_NAMESPACE_CHARS_MAX = 1_000;
+export const subgraphNamespaceSchema = z.string().min(1).max(SUBGRAPH_NAMESPACE_CHARS_MAX);
+
 export const subgraphsQuerySchema = z.strictObject({ recurse: queryFlag });

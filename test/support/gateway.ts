@@ -1,5 +1,6 @@
 /** A gateway over real D1, with the parts a test wants to hold in its hands. */
 import { env } from "cloudflare:test";
+import { deployedDescriptions } from "../../src/agent/graphs/deployed-descriptions.ts";
 import { operatorSummaries } from "../../src/agent/subagents/operator-summaries.ts";
 import { parseDeputyConfig } from "../../src/config.ts";
 import { createGateway } from "../../src/gateway/app.ts";
@@ -28,6 +29,7 @@ export function gatewayDeps(over: Partial<GatewayDeps> = {}): GatewayDeps {
         { graph_id: "echo", name: "Echo", description: null },
       ],
       models: () => ["scripted"],
+      describe: deployedDescriptions({}),
     },
     assistantId: defaultAssistantId,
     assistants: new D1Assistants(env.DB),

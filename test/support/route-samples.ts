@@ -6,7 +6,7 @@ export interface RouteSample {
   readonly headers?: Readonly<Record<string, string>>;
   /** Its stream does not end by itself. */
   readonly isEndless?: true;
-  /** It needs a run that has not ended; its path names that one. */
+  /** It needs a run that has not ended, with a delegation under way; its path names them. */
   readonly needsActiveRun?: true;
 }
 
@@ -24,6 +24,10 @@ export const ROUTE_SAMPLES: Readonly<Record<string, RouteSample>> = {
   countAssistants: { path: "/assistants/count", json: {} },
   patchAssistant: { path: "/assistants/missing", json: { name: "Sampled" } },
   deleteAssistant: { path: "/assistants/missing" },
+  getAssistantGraph: { path: "/assistants/missing/graph" },
+  getAssistantSchemas: { path: "/assistants/missing/schemas" },
+  listAssistantSubgraphs: { path: "/assistants/missing/subgraphs" },
+  getAssistantSubgraph: { path: "/assistants/missing/subgraphs/inner" },
   listAssistantVersions: { path: "/assistants/missing/versions", json: {} },
   setLatestAssistantVersion: { path: "/assistants/missing/latest", json: { version: 1 } },
   createThread: { path: "/threads", json: { thread_id: "t" } },
@@ -48,7 +52,7 @@ export const ROUTE_SAMPLES: Readonly<Record<string, RouteSample>> = {
   cancelRun: { path: "/threads/t/runs/r/cancel", needsActiveRun: true },
   createRunBatch: { path: "/runs/batch", json: [RUN] },
   cancelRuns: { path: "/runs/cancel", json: { thread_id: "t", status: "all" } },
-  cancelTask: { path: "/threads/t/runs/r/tasks/call_1/cancel" },
+  cancelTask: { path: "/threads/t/runs/r/tasks/call_1/cancel", needsActiveRun: true },
   joinRun: { path: "/threads/t/runs/r/join" },
   joinRunStream: { path: "/threads/t/runs/r/stream" },
   joinStatelessRunStream: { path: "/runs/r/stream" },

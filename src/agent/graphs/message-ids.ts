@@ -20,11 +20,12 @@ export async function messageChannelsOf(graph: RunnableGraph): Promise<ReadonlyS
 }
 
 function namesIn(channels: Readonly<Record<string, unknown>>): string[] {
-  const merged = Object.entries(channels).filter(([, channel]) => {
-    const { operator, reducer } = channel as { operator?: unknown; reducer?: unknown };
-    return MESSAGE_REDUCERS.includes(operator) || MESSAGE_REDUCERS.includes(reducer);
-  });
-  return merged.map(([name]) => name);
+  return Object.entries(channels).flatMap(([name, channel]) => (isMessageChannel(channel) ? [name] : []));
+}
+
+export function isMessageChannel(channel: unknown): boolean {
+  const { operator, reducer } = (channel ?? {}) as { operator?: unknown; reducer?: unknown };
+  return MESSAGE_REDUCERS.includes(operator) || MESSAGE_REDUCERS.includes(reducer);
 }
 
 /** The input again with ids that are the same however often the run starts; JSON data, as a client gave it. */

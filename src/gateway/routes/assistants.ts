@@ -10,14 +10,20 @@ import {
   countAssistantsBodySchema,
   createAssistantBodySchema,
   deleteAssistantQuerySchema,
+  graphDrawingSchema,
+  graphQuerySchema,
+  graphSchemasSchema,
   latestAssistantBodySchema,
   patchAssistantBodySchema,
   searchAssistantsBodySchema,
+  subgraphNamespaceSchema,
+  subgraphsQuerySchema,
 } from "../../protocol/assistants.ts";
+import { ok } from "../../domain/shared/result.ts";
 import { clientIdSchema } from "../../protocol/identifiers.ts";
 import { answer, empty, json } from "../answers.ts";
 import { createAssistant, deleteAssistant, patchAssistant, setLatestVersion } from "../assistant-changes.ts";
-import { findAssistant, listVersions, searchAssistants, selectFields } from "../assistants.ts";
+import { describeAssistant, findAssistant, listVersions, searchAssistants, selectFields } from "../assistants.ts";
 import { JSON_BODY_BYTES_MAX } from "../bounds.ts";
 import { operation } from "../operation.ts";
 import { paginationHeaders } from "../pagination.ts";
@@ -155,4 +161,84 @@ const latest = operation({
   },
 });
 
-export const assistantOperations = [create, search, count, get, patch, remove, versions, latest] as const;
+const graph = operation({
+  method: "get",
+  path: "/assistants/:assistant_id/graph",
+  id: "getAssistantGraph",
+  tag: "assistants",
+  summary: "The nodes and edges of the assistant's graph; `xray` draws nested graphs in their place.",
+  params: assistantParams,
+  query: { schema: graphQuerySchema },
+  responses: { 200: { description: "The drawing.", schema: graphDrawingSchema } },
+  errors: ["not_found"],
+  handle: async ({ params, query, principal, deps }) => {
+    const described = await describeAssistant(deps, principal.owner, params.assistant_id);
+    return described.ok ? ok(Response.json(await described.value.draw(query.xray))) : described;
+  },
+});
+
+const schemas = operation({
+  method: "get",
+  path: "/assistants/:assistant_id/schemas",
+  id: "getAssistantSchemas",
+  tag: "assistants",
+  summary: "JSON Schemas of the graph's input, output, state, config and context; null where the graph tells nothing.",
+  params: assistantParams,
+  responses: { 200: { description: "The schemas.", schema: graphSchemasSchema } },
+  errors: ["not_found"],
+  handle: async ({ params, principal, deps }) =>
+    answer(await describeAssistant(deps, principal.owner, params.assistant_id), (described) =>
+      json(described.schemas()),
+    ),
+});
+
+const SUBGRAPHS = {
+  method: "get",
+  tag: "assistants",
+  query: { schema: subgraphsQuerySchema },
+  responses: { 200: { description: "Schemas by namespace.", schema: z.record(z.string(), graphSchemasSchema) } },
+  errors: ["not_found"],
+} as const;
+
+const subgraphs = operation({
+  ...SUBGRAPHS,
+  path: "/assistants/:assistant_id/subgraphs",
+  id: "listAssistantSubgraphs",
+  summary: "The graphs that the assistant's graph is made of, with those inside of them when `recurse`.",
+  params: assistantParams,
+  handle: async ({ params, query, principal, deps }) =>
+    subgraphsOf(await describeAssistant(deps, principal.owner, params.assistant_id), query, undefined),
+});
+
+const subgraph = operation({
+  ...SUBGRAPHS,
+  path: "/assistants/:assistant_id/subgraphs/:namespace",
+  id: "getAssistantSubgraph",
+  summary: "The graph under one namespace; nothing for a namespace that the graph does not have.",
+  params: assistantParams.extend({ namespace: subgraphNamespaceSchema }),
+  handle: async ({ params, query, principal, deps }) =>
+    subgraphsOf(await describeAssistant(deps, principal.owner, params.assistant_id), query, params.namespace),
+});
+
+async function subgraphsOf(
+  described: Awaited<ReturnType<typeof describeAssistant>>,
+  { recurse }: { readonly recurse: boolean },
+  namespace: string | undefined,
+) {
+  return described.ok ? ok(Response.json(await described.value.subgraphs({ namespace, recurse }))) : described;
+}
+
+export const assistantOperations = [
+  create,
+  search,
+  count,
+  get,
+  patch,
+  remove,
+  versions,
+  latest,
+  graph,
+  schemas,
+  subgraphs,
+  subgraph,
+] as const;

@@ -23,7 +23,11 @@ function depsWith(stored: StoredAssistant): AssistantDeps {
     assistants,
     operatorAgents: [],
     assistantId: (name) => `id of ${name}`,
-    graphs: { graphs: () => [lead], models: () => ["reply"] },
+    graphs: {
+      graphs: () => [lead],
+      models: () => ["reply"],
+      describe: async () => ({ ok: false, error: { message: "not asked" } }) as const,
+    },
   };
 }
 
