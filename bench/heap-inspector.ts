@@ -2,21 +2,9 @@
  * The heap of the Worker's isolate under `wrangler dev`, over the inspector that wrangler offers. Local workerd enforces
  * no memory limit, and `process.memoryUsage()` is zero in it.
  */
-import { WebSocket } from "ws";
+import { Inspector } from "./inspector.ts";
 
-/** How wrangler's inspector names the Worker among its targets. */
-const TARGET_TITLE = "Cloudflare Worker";
-const PROBE_TIMEOUT_MS = 5_000;
-/** A busy isolate answers between two of its own tasks. */
-const ANSWER_TIMEOUT_MS = 120_000;
 const WAKE_MS = 50;
-/** Wrangler's proxy serves clients of this machine that say where they come from. */
-const HEADERS = { Origin: "http://127.0.0.1", "User-Agent": "deputy-bench" };
-
-interface Target {
-  readonly title: string;
-  readonly webSocketDebuggerUrl: string;
-}
 
 interface HeapUsage {
   readonly usedSize: number;
@@ -25,20 +13,12 @@ interface HeapUsage {
 }
 
 export class HeapInspector {
-  readonly #socket: WebSocket;
+  readonly #inspector: Inspector;
   readonly #wake: () => Promise<unknown>;
-  readonly #waiting = new Map<number, (result: unknown) => void>();
-  #lastId = 0;
 
-  private constructor(socket: WebSocket, wake: () => Promise<unknown>) {
-    this.#socket = socket;
+  private constructor(inspector: Inspector, wake: () => Promise<unknown>) {
+    this.#inspector = inspector;
     this.#wake = wake;
-    socket.on("message", (data) => {
-      const { id, result } = JSON.parse((data as Buffer).toString()) as { id?: number; result?: unknown };
-      if (id === undefined) return;
-      this.#waiting.get(id)?.(result);
-      this.#waiting.delete(id);
-    });
   }
 
   /**
@@ -46,22 +26,20 @@ export class HeapInspector {
    * not collect. Throws when no Worker is inspected there.
    */
   static async open(port: number, wake: () => Promise<unknown>): Promise<HeapInspector> {
-    const socket = new WebSocket(await targetUrl(port), { headers: HEADERS });
-    await new Promise((opened, failed) => socket.once("open", opened).once("error", failed));
-    const inspector = new HeapInspector(socket, wake);
-    await inspector.#call("HeapProfiler.enable");
-    return inspector;
+    const inspector = await Inspector.open(port);
+    await inspector.call("HeapProfiler.enable");
+    return new HeapInspector(inspector, wake);
   }
 
   /** Bytes in use, garbage included: objects, what the embedder holds for them, and array buffers. */
   async usedBytes(): Promise<number> {
-    const usage = (await this.#call("Runtime.getHeapUsage")) as HeapUsage;
+    const usage = (await this.#inspector.call("Runtime.getHeapUsage")) as HeapUsage;
     return usage.usedSize + usage.embedderHeapUsedSize + usage.backingStorageSize;
   }
 
   /** Bytes in use behind a full collection: what an isolate at its limit could not free. */
   async liveBytes(): Promise<number> {
-    const collected = this.#call("HeapProfiler.collectGarbage");
+    const collected = this.#inspector.call("HeapProfiler.collectGarbage");
     const settled = Promise.allSettled([collected]);
     const pause = () => new Promise<undefined>((next) => setTimeout(next, WAKE_MS));
     do await this.#wake();
@@ -71,26 +49,6 @@ export class HeapInspector {
   }
 
   close(): void {
-    this.#socket.close();
+    this.#inspector.close();
   }
-
-  #call(method: string): Promise<unknown> {
-    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-    const id = (this.#lastId += 1);
-    const timer = setTimeout(() => reject(new Error(`the inspector did not answer ${method}`)), ANSWER_TIMEOUT_MS);
-    this.#waiting.set(id, (result) => {
-      clearTimeout(timer);
-      resolve(result);
-    });
-    this.#socket.send(JSON.stringify({ id, method }));
-    return promise;
-  }
-}
-
-async function targetUrl(port: number): Promise<string> {
-  const response = await fetch(`http://127.0.0.1:${port}/json`, { signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) });
-  const targets: readonly Target[] = await response.json<Target[]>();
-  const url = targets.find(({ title }) => title === TARGET_TITLE)?.webSocketDebuggerUrl;
-  if (url === undefined) throw new Error(`no Worker is inspected on port ${port}: ${JSON.stringify(targets)}`);
-  return url;
 }

@@ -11,6 +11,7 @@ import { bundleBench } from "./bundle.ts";
 import { delegationsBench } from "./delegations.ts";
 import { httpRunsBench } from "./http-runs.ts";
 import { messageWritesBench } from "./message-writes.ts";
+import { peersBench } from "./peers.ts";
 import { runInWorkerd } from "./workerd-part.ts";
 
 const RESULTS = join(import.meta.dirname, "results.json");
@@ -20,6 +21,7 @@ const PARTS: readonly BenchPart[] = [
   { name: "batches", run: () => runInWorkerd("bench/batches.bench.ts") },
   { name: "delegations", run: delegationsBench },
   { name: "http", run: httpRunsBench },
+  { name: "peers", run: peersBench },
   { name: "bundle", run: bundleBench },
   { name: "messages", run: messageWritesBench },
 ];

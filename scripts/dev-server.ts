@@ -17,6 +17,8 @@ const WRANGLER = join(ROOT, "node_modules/wrangler/bin/wrangler.js");
 /** workerd compiles the bundle and answers; slow machines need several seconds. */
 const READY_TIMEOUT_MS = 90_000;
 const POLL_MS = 50;
+/** The first answer compiles the script. */
+const ANSWER_TIMEOUT_MS = 30_000;
 
 /** Variables of the caller's environment that reach the Worker. */
 const PASSED = [
@@ -42,6 +44,8 @@ export interface DevServerOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Where wrangler's inspector listens; any free port for 0, which is the default. */
   readonly inspectorPort?: number;
+  /** A wrangler configuration from the root of the repository, in place of `wrangler.toml`. */
+  readonly config?: string;
   /** Every line wrangler prints. */
   readonly onLine?: (line: string) => void;
 }
@@ -72,15 +76,19 @@ export async function startDevServer(options: DevServerOptions = {}): Promise<De
     if (lines.length > 200) lines.shift();
     options.onLine?.(line);
   };
+  const chosen = options.config === undefined ? [] : ["--config", join(ROOT, options.config)];
   if (options.isMigrated !== true) {
-    const migrated = spawnWrangler(["d1", "migrations", "apply", "DB", "--local", "--persist-to", stateDir], onLine);
+    const migrated = spawnWrangler(
+      ["d1", "migrations", "apply", "DB", "--local", "--persist-to", stateDir, ...chosen],
+      onLine,
+    );
     if ((await exitOf(migrated)) !== 0) throw new Error(`migrations failed:\n${lines.join("\n")}`);
   }
   const variables = writeVariables(stateDir, port, env);
   const ports = ["--port", String(port), "--inspector-port", String(options.inspectorPort ?? 0)];
   const args = ["dev", "--local", "--ip", "127.0.0.1", ...ports];
   const child = spawnWrangler(
-    [...args, "--persist-to", stateDir, "--env-file", variables, "--show-interactive-dev-session=false"],
+    [...args, ...chosen, "--persist-to", stateDir, "--env-file", variables, "--show-interactive-dev-session=false"],
     onLine,
   );
   const exited = exitOf(child).finally(() => {
@@ -184,7 +192,8 @@ async function answers(url: string, exited: Promise<number | null>, lines: reado
   const deadline = Date.now() + READY_TIMEOUT_MS;
   while (Date.now() < deadline) {
     if (ended) throw new Error(`wrangler dev ended before it was ready:\n${lines.join("\n")}`);
-    const ok = await fetch(`${url}/ok`).then(
+    // A script that does not compile is not served: the request would wait for ever.
+    const ok = await fetch(`${url}/ok`, { signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) }).then(
       (response) => response.ok,
       () => false,
     );

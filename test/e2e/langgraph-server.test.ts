@@ -9,7 +9,7 @@ let server: LangGraphServer;
 let client: Client;
 
 async function connect(stateDir?: string): Promise<void> {
-  server = await LangGraphServer.start(stateDir);
+  server = await LangGraphServer.start(stateDir === undefined ? {} : { stateDir });
   client = new Client({ apiUrl: server.url });
 }
 

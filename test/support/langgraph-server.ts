@@ -1,6 +1,6 @@
 /**
  * LangGraph's own server in a process of its own, over a state folder of its own.
- * The graphs are those of `langgraph.json`. It needs the packages of `bench/peers`, and says so when they are not there.
+ * Its graphs are those of `langgraph.json` unless it is given others. It needs the packages of `bench/peers`, and says so when they are not there.
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -15,16 +15,22 @@ const SERVER = join(PEERS, "@langchain/langgraph-api/dist");
 const START_MS = 60_000;
 const STOP_MS = 10_000;
 
+export interface LangGraphServerOptions {
+  readonly stateDir?: string;
+  /** `path:export` by id, from the root of the repository; those of `langgraph.json` when absent. */
+  readonly graphs?: Readonly<Record<string, string>>;
+}
+
 export class LangGraphServer {
   readonly url: string;
   readonly lines: string[] = [];
   readonly #process: ChildProcess;
   readonly #stateDir: string;
 
-  private constructor(port: number, stateDir: string) {
+  private constructor(port: number, { stateDir, graphs }: Required<LangGraphServerOptions>) {
     this.url = `http://127.0.0.1:${port}`;
     this.#stateDir = stateDir;
-    const payload = { port, nWorkers: 2, host: "127.0.0.1", cwd: stateDir, graphs: graphsFrom(stateDir) };
+    const payload = { port, nWorkers: 2, host: "127.0.0.1", cwd: stateDir, graphs: pathsFrom(stateDir, graphs) };
     const preload = pathToFileURL(join(SERVER, "preload.mjs")).href;
     const entry = join(SERVER, "cli/entrypoint.mjs");
     // Node reads TypeScript itself, so no loader stands between this process and the server's.
@@ -35,13 +41,14 @@ export class LangGraphServer {
     }
   }
 
-  static async start(stateDir = mkdtempSync(join(tmpdir(), "deputy-langgraph-"))): Promise<LangGraphServer> {
+  static async start(options: LangGraphServerOptions = {}): Promise<LangGraphServer> {
     if (!existsSync(SERVER)) {
       throw new Error(
         "LangGraph's own server is not installed: run `npm ci --prefix bench/peers`, then this test again",
       );
     }
-    const server = new LangGraphServer(await freePort(), stateDir);
+    const { stateDir = mkdtempSync(join(tmpdir(), "deputy-langgraph-")), graphs = ownGraphs() } = options;
+    const server = new LangGraphServer(await freePort(), { stateDir, graphs });
     const seen = await eventually(
       () => server.#answers(),
       (state) => state !== "starting",
@@ -74,9 +81,12 @@ export class LangGraphServer {
   }
 }
 
+function ownGraphs(): Record<string, string> {
+  return (JSON.parse(readFileSync("langgraph.json", "utf8")) as { graphs: Record<string, string> }).graphs;
+}
+
 /** The server takes paths from its own folder, and looks for `@langchain/langgraph` from the first of them. */
-function graphsFrom(folder: string): Record<string, string> {
-  const { graphs } = JSON.parse(readFileSync("langgraph.json", "utf8")) as { graphs: Record<string, string> };
+function pathsFrom(folder: string, graphs: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(Object.entries(graphs).map(([id, spec]) => [id, relative(folder, resolve(spec))]));
 }
 
