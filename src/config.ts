@@ -32,6 +32,8 @@ const modelSchema = z.strictObject({
   reasoning_effort_off: EFFORT.optional(),
   /** The model reads images. To one that does not, a note is sent in an image's place. */
   vision: z.boolean().default(false),
+  /** When an answer breaks off: asked for again, or gone on with where it stopped. */
+  stream_break: z.enum(["retry", "continue"]).default("retry"),
   /** Asked once each, in order, when this model has no answer. One without credentials is passed over. */
   fallbacks: z.array(NAME).max(MODEL_FALLBACKS_MAX).default([]),
 });
@@ -47,6 +49,9 @@ function* findModelFaults(model: z.output<typeof modelSchema>): Generator<readon
     if (!thinking && model[field]) yield [field, "needs thinking: true"];
   }
   if (thinking && provider === "scripted") yield ["thinking", "the scripted model does not think"];
+  if (model.stream_break === "continue" && provider === "scripted") {
+    yield ["stream_break", "the scripted model does not go on with a broken answer"];
+  }
   const isAnthropic = provider === "anthropic";
   for (const field of ["thinking_budget_tokens", "always_thinks"] as const) {
     if (!isAnthropic && model[field]) yield [field, "is for the provider anthropic"];

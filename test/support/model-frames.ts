@@ -4,7 +4,7 @@ import { type WireRequest, wireText } from "./model-wire.ts";
 
 export interface FrameOptions {
   readonly request: WireRequest;
-  /** no-role, shared-index, missing-index, glued, repeat-ids, no-usage, no-done, split-frames, reset. */
+  /** no-role, shared-index, missing-index, glued, repeat-ids, no-usage, no-done, split-frames, reset, cut-call. */
   readonly quirks: ReadonlySet<string>;
   readonly failure: ScriptedAnswer["failure"];
 }
@@ -37,7 +37,7 @@ function* toDeltas(answer: ScriptedAnswer, { quirks, failure }: FrameOptions): G
   if (failure?.kind === "empty") return;
   const tokens = toTokens(answer.text);
   for (const content of failure ? firstHalf(tokens) : tokens) yield { content };
-  if (failure && failure.kind !== "length") return;
+  if (failure && failure.kind !== "length" && !quirks.has("cut-call")) return;
   const calls = quirks.has("glued") ? glue(answer.calls) : answer.calls;
   for (const [at, call] of calls.entries()) {
     const id = quirks.has("repeat-ids") ? `call_${at}` : `call_${answered}_${at}`;

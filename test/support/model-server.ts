@@ -8,7 +8,7 @@ import type { AddressInfo } from "node:net";
 import { assertOpenAiRequestBody } from "../../src/agent/models/assert-openai-request-body.ts";
 import { AttemptCounter } from "../../src/agent/models/attempt-counter.ts";
 import { answerFromScript, type ScriptedAnswer } from "../../src/agent/models/script-answer.ts";
-import { isWireRequest, toConversation, type WireRequest } from "./model-wire.ts";
+import { isWireRequest, toConversation, type WireRequest, wireText } from "./model-wire.ts";
 import { toFrames } from "./model-frames.ts";
 
 export interface ModelServer {
@@ -84,7 +84,27 @@ async function serve(served: Served, request: IncomingMessage, response: ServerR
   response.on("close", () => {
     if (!response.writableEnded) served.aborted += 1;
   });
-  await answer(served, response, { body, answer: answerFromScript(toConversation(body)) });
+  const { asked, begun } = toAsked(body);
+  const whole = answerFromScript(toConversation(asked));
+  await answer(served, response, { body, answer: begun === undefined ? whole : restOf(whole, begun) });
+}
+
+/** A request to go on with a broken answer is the one that was answered so far. */
+function toAsked(body: WireRequest): { asked: WireRequest; begun?: string } {
+  const [begun, goOn] = body.messages.slice(-2);
+  if (begun === undefined || goOn === undefined || !wireText(goOn).startsWith("<continue_answer>"))
+    return { asked: body };
+  return { asked: { ...body, messages: body.messages.slice(0, -2) }, begun: wireText(begun) };
+}
+
+/** What a model says that goes on; by its quirks one that says the last part again, begins anew, or says something else. */
+function restOf(whole: ScriptedAnswer, begun: string): ScriptedAnswer {
+  const rest = whole.text.startsWith(begun) ? whole.text.slice(begun.length) : `LOST ${begun}`;
+  if (whole.quirks.includes("repeat-end")) return { ...whole, text: begun.slice(-30) + rest };
+  if (whole.quirks.includes("begin-anew")) return whole;
+  return whole.quirks.includes("another-way")
+    ? { ...whole, text: `${begun.slice(0, 80)} but otherwise.` }
+    : { ...whole, text: rest };
 }
 
 /** The answer, or the failure its script asked for. */

@@ -15,8 +15,9 @@ import { invariant } from "../../domain/shared/assert.ts";
 import { err, type Result } from "../../domain/shared/result.ts";
 import { type AttemptOptions, type FailedTurn, type ModelRetry, withAttempts } from "../models/attempts.ts";
 import type { CircuitBreakers, CircuitPass } from "../models/circuit-breakers.ts";
-import type { ChatModel, ModelFailure } from "../models/model.ts";
+import type { BegunAnswer, ChatModel, ModelFailure } from "../models/model.ts";
 import type { Sleep } from "../models/sleep.ts";
+import type { StreamBreaks } from "../models/stream-breaks.ts";
 import type { AgentHook } from "./hook.ts";
 
 export interface ModelErrorsOptions {
@@ -41,19 +42,21 @@ export function modelErrors(options: ModelErrorsOptions): AgentHook {
       invariant(asked !== undefined, "a model call without its model");
       const failed: FailedCall[] = [];
       for (const model of [asked, ...(asked.fallbacks ?? [])]) {
-        const called = await callModel(options, () => next({ ...request, model }), {
+        const attemptOnce = (begun?: BegunAnswer) => next({ ...request, model, ...(begun ? { begun } : {}) });
+        const called = await callModel(options, attemptOnce, {
           model,
           config,
           once: model !== asked,
         });
-        if (called.ok) return called.value;
+        if (called.ok) return withBreaks(called.value, failed);
         failed.push(called.error);
       }
       const [first, ...others] = failed;
       invariant(first !== undefined, "a model call without an end");
       if (first.failure?.reason === "empty") throw first.failure;
       const { text, kwargs } = toFallbackAnswer([first.told, ...others.map(({ told }) => told)]);
-      return new AIMessage({ id: options.newId(), content: text, additional_kwargs: { ...kwargs } });
+      const fallback = new AIMessage({ id: options.newId(), content: text, additional_kwargs: { ...kwargs } });
+      return withBreaks(fallback, failed);
     },
   };
 }
@@ -62,6 +65,12 @@ interface FailedCall {
   readonly told: FailedModel;
   /** Absent when the model was not asked. */
   readonly failure?: ModelFailure;
+  readonly breaks?: StreamBreaks;
+}
+
+/** What broke is kept with the answer, whoever gave it at last. */
+function withBreaks(answer: AIMessage, failed: readonly FailedCall[]): AIMessage {
+  return failed.reduceRight((told, { breaks }) => breaks?.recordOn(told) ?? told, answer);
 }
 
 interface Call {
@@ -73,7 +82,7 @@ interface Call {
 
 async function callModel(
   options: ModelErrorsOptions,
-  attemptOnce: () => Promise<AIMessage>,
+  attemptOnce: (begun?: BegunAnswer) => Promise<AIMessage>,
   call: Call,
 ): Promise<Result<AIMessage, FailedCall>> {
   const { name } = call.model;
@@ -83,7 +92,9 @@ async function callModel(
   try {
     const turn = await withAttempts(attemptOnce, call.config.signal, attemptOptions(options, call, pass));
     result = turn.ok ? "succeeded" : resultOf(turn.error);
-    return turn.ok ? turn : err({ told: toFailedModel(name, turn.error), failure: turn.error.failure });
+    return turn.ok
+      ? turn
+      : err({ told: toFailedModel(name, turn.error), failure: turn.error.failure, breaks: turn.error.breaks });
   } finally {
     pass.leave(result);
   }
@@ -95,17 +106,19 @@ function resultOf({ reason, failure }: FailedTurn): CircuitResult {
   return counts ? "failed" : "uncounted";
 }
 
-function attemptOptions(options: ModelErrorsOptions, { config, once }: Call, pass: CircuitPass): AttemptOptions {
+function attemptOptions(options: ModelErrorsOptions, { model, config, once }: Call, pass: CircuitPass): AttemptOptions {
   const { policy, random, sleep, tellsRetries } = options;
   return {
     policy: once || pass.isProbe ? { ...policy, attempts: 1 } : policy,
     random,
+    streamBreak: model.streamBreak,
     ...(sleep === undefined ? {} : { sleep }),
     ...(tellsRetries ? { onRetry: (retry) => tellRetry(config, retry) } : {}),
   };
 }
 
-function tellRetry(config: LangGraphRunnableConfig, { attempt, attempts, waitMs, reason, failure }: ModelRetry): void {
+function tellRetry(config: LangGraphRunnableConfig, retry: ModelRetry): void {
+  const { attempt, attempts, waitMs, reason, failure, broke } = retry;
   config.writer?.({
     type: "llm_retry",
     attempt,
@@ -113,6 +126,7 @@ function tellRetry(config: LangGraphRunnableConfig, { attempt, attempts, waitMs,
     wait_ms: waitMs,
     reason,
     message: failure.message,
+    ...(broke === undefined ? {} : { stream_break: broke.action, partial_text: broke.partial_text }),
   });
 }
 

@@ -5,6 +5,7 @@
  * adapter hands on untouched. Blocks of the provider's own tools are not asked for and are passed over.
  */
 import { mintCallId } from "./call-id.ts";
+import { ContinuedText } from "./continued-text.ts";
 import { ModelFailure } from "./model.ts";
 import type { NormaliserOptions } from "./openai-stream-normaliser.ts";
 import {
@@ -17,7 +18,7 @@ import {
 } from "./stream-normaliser.ts";
 import { type SignedBlock, type StoredThinking, THINKING_KEY } from "./stored-thinking.ts";
 
-export interface AnthropicNormaliserOptions extends Pick<NormaliserOptions, "random"> {
+export interface AnthropicNormaliserOptions extends Pick<NormaliserOptions, "random" | "begun"> {
   /** The model that is asked; what its thinking is stored under. */
   readonly model: string;
 }
@@ -58,12 +59,18 @@ export class AnthropicStreamNormaliser implements StreamNormaliser {
   readonly #providerCallIds: Record<string, string> = {};
   /** Only thinking in front of everything else is sent back: there its place is certain. */
   #hasSpoken = false;
+  readonly #text: ContinuedText;
   #stopReason: string | undefined;
   #model: string | undefined;
   #usage: StreamEvent = {};
 
   constructor(options: AnthropicNormaliserOptions) {
     this.#options = options;
+    this.#text = new ContinuedText(options.begun);
+  }
+
+  get hasCalls(): boolean {
+    return this.#calls.length > 0;
   }
 
   /** Ours → theirs; filled by `finish`. */
@@ -98,6 +105,7 @@ export class AnthropicStreamNormaliser implements StreamNormaliser {
       ...(thinking && { [THINKING_KEY]: thinking }),
     };
     return [
+      ...textDelta(this.#text.finish()),
       ...this.#calls.flatMap((call, index) => this.#toCallEvents(call, index)),
       { type: "message_delta", delta, usage: { output_tokens: 0 } },
       { type: "message_stop" },
@@ -150,8 +158,7 @@ export class AnthropicStreamNormaliser implements StreamNormaliser {
 
   #say(text: string): readonly StreamEvent[] {
     this.#hasSpoken = true;
-    if (text === "") return [];
-    return [{ type: "content_block_delta", index: 0, delta: { type: "text_delta", text: this.#kept(text) } }];
+    return textDelta(this.#text.push(this.#kept(text)));
   }
 
   #think(index: unknown, thinking: string): readonly StreamEvent[] {
@@ -188,6 +195,10 @@ export class AnthropicStreamNormaliser implements StreamNormaliser {
     );
     return isWhole ? { v: 1, model: this.#options.model, blocks } : undefined;
   }
+}
+
+function textDelta(text: string): readonly StreamEvent[] {
+  return text === "" ? [] : [{ type: "content_block_delta", index: 0, delta: { type: "text_delta", text } }];
 }
 
 function textOf(value: unknown): string {

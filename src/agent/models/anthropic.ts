@@ -12,6 +12,7 @@ import { ANTHROPIC_OUTPUT_TOKENS_DEFAULT } from "../../config.ts";
 import { type ThinkingMode, toAnthropicConversation } from "./anthropic-messages.ts";
 import { AnthropicStreamNormaliser } from "./anthropic-stream-normaliser.ts";
 import { toRegularChunk } from "./anthropic-chunk.ts";
+import { withBegunAnswer } from "./continued-text.ts";
 import { generateFromStream } from "./generate-from-stream.ts";
 import { type ChatModel, ModelFailure, type ModelRequest, type ToolSpec } from "./model.ts";
 import {
@@ -81,20 +82,27 @@ async function generate(
   const model = modelIdOf(options);
   const thinks = options.thinking === true && request.thinking === true;
   const asked = thinks ? "on" : modeWhileOff(options);
-  const normaliser = new AnthropicStreamNormaliser({ model, random: options.random });
+  const normaliser = new AnthropicStreamNormaliser({ model, random: options.random, begun: request.begun?.text });
   return exchangeBehindGate(options, config, {
     normaliser,
     wire: ANTHROPIC_WIRE,
     generate: (exchange) => {
-      const conversation = toAnthropicConversation(request.messages, { model, thinking: asked });
+      const messages = withBegunAnswer(request.messages, request.begun);
+      const conversation = toAnthropicConversation(messages, { model, thinking: asked });
+      const { messageId } = request.begun ?? {};
       return generateFromStream(
-        createAdapter(options, conversation.thinking, exchange),
+        createAdapter(
+          messageId === undefined ? options : { ...options, newId: () => messageId },
+          conversation.thinking,
+          exchange,
+        ),
         conversation.messages,
         config,
         {
           options: toToolOptions(request.tools, conversation.calledTools),
           providerCallIds: normaliser.providerCallIds,
           failure: () => exchange.failure,
+          hasCalls: () => normaliser.hasCalls,
         },
       );
     },

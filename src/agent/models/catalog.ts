@@ -75,7 +75,10 @@ function buildModels(options: GatedOptions): ChatModel[] {
   const scripted = options.models.filter((model) => model.provider === "scripted").map((model) => model.name);
   if (!scripted.includes(SCRIPTED_MODEL_NAME)) scripted.push(SCRIPTED_MODEL_NAME);
   return [
-    ...options.models.flatMap((model) => buildModel(model, options) ?? []).map(withUsableRequests),
+    ...options.models.flatMap((config) => {
+      const model = buildModel(config, options);
+      return model === undefined ? [] : [withUsableRequests({ ...model, streamBreak: config.stream_break })];
+    }),
     ...scripted.map((name) => createScriptedModel({ ...options, name })),
   ];
 }

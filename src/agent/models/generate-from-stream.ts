@@ -6,9 +6,9 @@
 import type { BaseChatModel, BaseChatModelCallOptions } from "@langchain/core/language_models/chat_models";
 import type { AIMessage, AIMessageChunk, BaseMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import { withUsageEstimate } from "./answer-usage.ts";
+import { estimateUsage, withUsageEstimate } from "./answer-usage.ts";
 import { toAnswer } from "./model-answer.ts";
-import { ModelFailure } from "./model.ts";
+import { type BrokenAnswer, ModelFailure } from "./model.ts";
 import { withPartialText } from "./partial-text.ts";
 
 /** Call options of one request, and our call ids' provider ids as they arrive. */
@@ -17,6 +17,8 @@ export interface StreamExtras<Options> {
   readonly providerCallIds?: Readonly<Record<string, string>>;
   /** What really broke, when the model wraps it until the reason is gone. */
   readonly failure?: () => ModelFailure | undefined;
+  /** Whether the stream had begun a call, which comes whole at its end. */
+  readonly hasCalls?: () => boolean;
 }
 
 export async function generateFromStream<Options extends BaseChatModelCallOptions>(
@@ -30,12 +32,24 @@ export async function generateFromStream<Options extends BaseChatModelCallOption
   try {
     for await (const chunk of await model.stream(messages, options)) whole = whole ? whole.concat(chunk) : chunk;
   } catch (error) {
-    throw withPartialText(extras.failure?.() ?? error, whole?.text ?? "");
+    const hasCalls = extras.hasCalls?.() === true;
+    throw withPartialText(extras.failure?.() ?? error, whole?.text ?? "", brokenAnswer(whole, messages, hasCalls));
   }
   config.signal?.throwIfAborted();
   if (!whole) throw new ModelFailure("truncated", "the answer ended before it began");
   const answer = toAnswer({ id: whole.id ?? "", chunk: whole, providerCallIds: extras.providerCallIds ?? {} });
   return withUsageEstimate(answer, messages);
+}
+
+/** `undefined` for a stream that had not begun. */
+function brokenAnswer(
+  whole: AIMessageChunk | undefined,
+  request: readonly BaseMessage[],
+  hasCalls: boolean,
+): BrokenAnswer | undefined {
+  if (whole === undefined && !hasCalls) return undefined;
+  const text = whole?.text ?? "";
+  return { messageId: whole?.id ?? "", text, hasCalls, usage: estimateUsage(request, text.length) };
 }
 
 function modelConfig(config: RunnableConfig): RunnableConfig {

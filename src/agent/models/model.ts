@@ -5,7 +5,9 @@
  */
 import type { AIMessage, BaseMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
+import type { TokenEstimate } from "../../domain/run/token-estimate.ts";
 import type { ModelErrorFacts, ModelFailureReason } from "../../domain/model-errors/classify-model-error.ts";
+import type { StreamBreakAction } from "./stream-breaks.ts";
 
 /** A tool as a model sees it. `parameters` is a JSON Schema object. */
 export interface ToolSpec {
@@ -20,8 +22,23 @@ export interface ModelRequest {
   readonly tools: readonly ToolSpec[];
   /** Whether extended thinking is asked for. A model whose `thinking` flag is off does not think all the same. */
   readonly thinking?: boolean;
+  /** An answer whose stream broke, to go on with; the answer is what follows its text. */
+  readonly begun?: BegunAnswer;
   /** Who is to answer, on the way through the hooks; a model itself is not given it. */
   readonly model?: ChatModel;
+}
+
+/** The text an answer has so far, under the id it is streamed with. */
+export interface BegunAnswer {
+  readonly messageId: string;
+  readonly text: string;
+}
+
+/** What a stream had given when it broke, and what its request cost, as far as anybody can tell. */
+export interface BrokenAnswer extends BegunAnswer {
+  /** It had begun to call: half a call is not gone on with. */
+  readonly hasCalls: boolean;
+  readonly usage: TokenEstimate;
 }
 
 export interface ChatModel {
@@ -32,6 +49,8 @@ export interface ChatModel {
   readonly thinking?: boolean;
   /** It reads images; absent means it does not. */
   readonly vision?: boolean;
+  /** What is done when its answer breaks off; absent means `retry`. */
+  readonly streamBreak?: StreamBreakAction;
   /** Asked once each, in order, when this one has no answer. Their own fallbacks are not followed. */
   readonly fallbacks?: readonly ChatModel[];
   /**
@@ -48,6 +67,7 @@ export interface ModelFailureDetails {
   readonly code?: string | undefined;
   readonly retryAfterMs?: number | undefined;
   readonly partialText?: string | undefined;
+  readonly broken?: BrokenAnswer | undefined;
   readonly cause?: unknown;
 }
 
@@ -61,6 +81,8 @@ export class ModelFailure extends Error implements ModelErrorFacts {
   readonly retryAfterMs: number | undefined;
   /** What the stream had said before it broke; "" for nothing. */
   readonly partialText: string;
+  /** Set when the stream had begun; what an attempt after it may build on. */
+  readonly broken: BrokenAnswer | undefined;
 
   constructor(reason: ModelFailureReason, message: string, details: ModelFailureDetails = {}) {
     super(message, { cause: details.cause });
@@ -68,6 +90,7 @@ export class ModelFailure extends Error implements ModelErrorFacts {
     this.status = details.status;
     this.code = details.code;
     this.partialText = details.partialText ?? "";
+    this.broken = details.broken;
     this.retryAfterMs = details.retryAfterMs;
   }
 }

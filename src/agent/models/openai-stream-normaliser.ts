@@ -6,6 +6,7 @@
  * A call's arguments are emitted whole at the end: the adapter re-parses all of them at every delta.
  */
 import { mintCallId } from "./call-id.ts";
+import { ContinuedText } from "./continued-text.ts";
 import { ModelFailure } from "./model.ts";
 import { isPlainObject } from "./request-rules.ts";
 import {
@@ -21,6 +22,8 @@ import { ToolCallAssembler } from "./tool-call-assembler.ts";
 export interface NormaliserOptions {
   readonly messageId: string;
   readonly random: () => number;
+  /** The text of a broken answer that this one goes on with. */
+  readonly begun?: string | undefined;
 }
 
 export class OpenAiStreamNormaliser implements StreamNormaliser {
@@ -31,14 +34,21 @@ export class OpenAiStreamNormaliser implements StreamNormaliser {
   #model: string | undefined;
   #usage: StreamEvent | undefined;
   readonly #size = new AnswerSize();
+  readonly #text: ContinuedText;
+  #hasCalls = false;
 
   constructor(options: NormaliserOptions) {
     this.#options = options;
+    this.#text = new ContinuedText(options.begun);
   }
 
   /** Ours → theirs; filled by `finish`. */
   get providerCallIds(): Readonly<Record<string, string>> {
     return this.#providerCallIds;
+  }
+
+  get hasCalls(): boolean {
+    return this.#hasCalls;
   }
 
   /** With a finish reason the answer is whole, whatever the connection does next. */
@@ -57,6 +67,7 @@ export class OpenAiStreamNormaliser implements StreamNormaliser {
       this.#finishReason = choice.finish_reason;
     }
     const delta = objectOf(choice.delta);
+    if (Array.isArray(delta.tool_calls) && delta.tool_calls.length > 0) this.#hasCalls = true;
     if (Array.isArray(delta.tool_calls)) for (const call of delta.tool_calls) this.#size.add(this.#calls.push(call));
     return this.#textDelta(delta);
   }
@@ -72,7 +83,7 @@ export class OpenAiStreamNormaliser implements StreamNormaliser {
       if (call.providerId !== undefined) this.#providerCallIds[id] = call.providerId;
       return { index, id, type: "function", function: { name: call.name, arguments: call.rawArguments } };
     });
-    const delta = { role: "assistant", content: "", ...(calls.length > 0 && { tool_calls: calls }) };
+    const delta = { role: "assistant", content: this.#text.finish(), ...(calls.length > 0 && { tool_calls: calls }) };
     const usage = toUsage(this.#usage);
     return [
       this.#chunk([{ index: 0, delta, finish_reason: finishReason }]),
@@ -81,10 +92,12 @@ export class OpenAiStreamNormaliser implements StreamNormaliser {
   }
 
   #textDelta(delta: StreamEvent): StreamEvent[] {
-    const content = textOf(delta.content) || textOf(delta.refusal);
+    const said = textOf(delta.content) || textOf(delta.refusal);
+    this.#size.add(said.length);
+    const content = this.#text.push(said);
     const reasoning = typeof delta.reasoning_content === "string" ? delta.reasoning_content : "";
     if (content === "" && reasoning === "") return [];
-    this.#size.add(content.length + reasoning.length);
+    this.#size.add(reasoning.length);
     const fields = { role: "assistant", content, ...(reasoning !== "" && { reasoning_content: reasoning }) };
     return [this.#chunk([{ index: 0, delta: fields, finish_reason: null }])];
   }

@@ -6,6 +6,7 @@
 import type { AIMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { ChatOpenAICompletions } from "@langchain/openai";
+import { withBegunAnswer } from "./continued-text.ts";
 import { generateFromStream } from "./generate-from-stream.ts";
 import type { ChatModel, ModelRequest, ToolSpec } from "./model.ts";
 import { OpenAiStreamNormaliser } from "./openai-stream-normaliser.ts";
@@ -52,7 +53,11 @@ export function createOpenAiModel(options: OpenAiModelOptions): ChatModel {
           ...options,
           model: options.model || DEFAULT_OPENAI_MODEL,
           adapter: { apiKey, baseUrl: baseUrl || DEFAULT_OPENAI_BASE_URL },
-          normaliser: new OpenAiStreamNormaliser({ messageId: newId(), random }),
+          normaliser: new OpenAiStreamNormaliser({
+            messageId: request.begun?.messageId ?? newId(),
+            random,
+            begun: request.begun?.text,
+          }),
         },
         request,
         config,
@@ -83,11 +88,17 @@ export async function generateInOpenAiForm(
     normaliser,
     wire: OPENAI_WIRE,
     generate: (exchange) =>
-      generateFromStream(createAdapter(call, request, exchange), [...request.messages], config, {
-        options: { tools: request.tools.map(toOpenAiTool) },
-        providerCallIds: normaliser.providerCallIds,
-        failure: () => exchange.failure,
-      }),
+      generateFromStream(
+        createAdapter(call, request, exchange),
+        withBegunAnswer(request.messages, request.begun),
+        config,
+        {
+          options: { tools: request.tools.map(toOpenAiTool) },
+          providerCallIds: normaliser.providerCallIds,
+          failure: () => exchange.failure,
+          hasCalls: () => normaliser.hasCalls,
+        },
+      ),
   });
 }
 

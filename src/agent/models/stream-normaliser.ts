@@ -12,6 +12,8 @@ export type StreamEvent = Record<string, unknown>;
 export interface StreamNormaliser {
   /** With a finish reason the answer is whole, whatever the connection does next. */
   readonly isFinished: boolean;
+  /** A call has begun; it is given whole, at the end. */
+  readonly hasCalls: boolean;
   /** The data of one event. Throws `ModelFailure` for an error inside the stream. */
   push(data: string): readonly StreamEvent[];
   /** The provider's `[DONE]` mark came; absent where the mark says nothing that a finish reason did not. */

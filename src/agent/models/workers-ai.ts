@@ -39,7 +39,11 @@ export function createWorkersAiModel(options: WorkersAiModelOptions): ChatModel 
           fetch: bindingFetch(binding),
           // Never reached: the adapter wants an address and a key before it calls its fetch.
           adapter: { apiKey: "binding", baseUrl: "https://workers-ai.invalid" },
-          normaliser: new WorkersAiStreamNormaliser({ messageId: newId(), random }),
+          normaliser: new WorkersAiStreamNormaliser({
+            messageId: request.begun?.messageId ?? newId(),
+            random,
+            begun: request.begun?.text,
+          }),
         },
         request,
         config,
