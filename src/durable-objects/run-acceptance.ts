@@ -8,6 +8,7 @@ import type { ManagedSubagent } from "../domain/delegation/managed-subagent.ts";
 import { ADJUSTED_OPTIONS_KEY } from "../domain/run/adjusted-options.ts";
 import { decideStart, type MultitaskRefusal, type StartDecision } from "../domain/run/multitask.ts";
 import { err, ok, type Result } from "../domain/shared/result.ts";
+import { statelessRunId } from "../domain/run/stateless-run-id.ts";
 import type { Principal } from "../domain/trust/principal.ts";
 import { FRAME_RESERVATION } from "../platform/durable-storage/frame-log.ts";
 import type { RunRecord } from "../platform/durable-storage/run-store.ts";
@@ -179,7 +180,7 @@ export class RunAcceptance {
     const [oldest] = runs.activeRuns();
     const delaySeconds = command.body.after_seconds ?? 0;
     return {
-      runId: deps.newId(createdAt),
+      runId: idOfNewThread(origin?.newThread) ?? deps.newId(createdAt),
       status: "pending",
       graphId: command.graph_id,
       command: {
@@ -234,4 +235,9 @@ function withPolicy(command: RunCommand): RunCommand {
   const allowed = command.agent?.allowedSubagents ?? null;
   const metadata = { ...command.body.metadata, [ALLOWED_SUBAGENTS_OPTION]: allowed };
   return { ...command, body: { ...command.body, metadata } };
+}
+
+/** Of the run that a stateless thread is made for. */
+function idOfNewThread(address: ThreadAddress | undefined): string | undefined {
+  return address?.stateless === true ? statelessRunId(address.thread_id) : undefined;
 }
