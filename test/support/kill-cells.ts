@@ -82,7 +82,7 @@ function bash(file: string, joined = false): string {
 
 const SAY = "@ say done one two three four five";
 const ONE_TOOL = [bash("one"), SAY];
-const THREE_TOOLS = [bash("fa"), bash("fb", true), bash("fc", true), SAY];
+const THREE_TOOLS = [bash("fa", true), bash("fb", true), bash("fc", true), SAY];
 const STALLS = ["@ fail stall 1", "@ say one two three four five six"];
 
 /** The first line says whose request it is, where the model server sees it. */

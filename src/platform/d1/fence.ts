@@ -29,7 +29,7 @@ const NEWEST = `max(
 
 const TAKE = `
   INSERT INTO thread_fences (owner, thread_id, epoch, deleted_at)
-  SELECT ?1, ?2, iif(?3 >= ${NEWEST}, ?3, -1), ?4 WHERE true
+  SELECT ?1, ?2, iif(?3 >= ${NEWEST}, ?5, -1), ?4 WHERE true
   ON CONFLICT (owner, thread_id) DO UPDATE SET epoch = excluded.epoch, deleted_at = excluded.deleted_at
   WHERE excluded.epoch > thread_fences.epoch OR excluded.deleted_at IS NOT thread_fences.deleted_at`;
 
@@ -55,8 +55,13 @@ export class StaleEpochError extends Error {
 }
 
 /** The statement that comes first: from here on older epochs are refused. */
-export function takeFence(db: D1Access, { owner, threadId, epoch }: FencedThread, deletedAt: number | null = null) {
-  return db.prepare(TAKE).bind(owner, threadId, epoch, deletedAt);
+export function takeFence(db: D1Access, { owner, threadId, epoch }: FencedThread): D1PreparedStatement {
+  return db.prepare(TAKE).bind(owner, threadId, epoch, null, epoch);
+}
+
+/** The thread is gone: what its own instance still had under way is refused as well, so this fence is one higher. */
+export function closeFence(db: D1Access, { owner, threadId, epoch }: FencedThread, now: number): D1PreparedStatement {
+  return db.prepare(TAKE).bind(owner, threadId, epoch, now, epoch + 1);
 }
 
 /** For the ordinary path: refused behind a later fence, without setting one. */

@@ -12,7 +12,7 @@ import type { RunEvent } from "../../protocol/run-events.ts";
 import type { RunStatus } from "../../protocol/runs.ts";
 import type { ThreadStatus } from "../../protocol/threads.ts";
 import { encodeEvents } from "./encoded-events.ts";
-import { batchBehind, holdFence, takeFence } from "./fence.ts";
+import { batchBehind, closeFence, holdFence, takeFence } from "./fence.ts";
 
 export interface ThreadKey {
   readonly owner: string;
@@ -130,18 +130,21 @@ export class D1RunEventLog {
   /** Removes every row of the thread: first what lists show, then the log in bounded statements. Safe to repeat. */
   async deleteThread(key: ThreadKey, { epoch, now }: Deletion): Promise<void> {
     const { owner, thread_id } = key;
-    const fenced = this.#fenced(key, epoch, now);
-    await fenced([
+    const thread = { owner, threadId: thread_id, epoch };
+    const closed = { ...thread, epoch: epoch + 1 };
+    await batchBehind(this.#db, { fence: closeFence(this.#db, thread, now), thread }, [
       this.#db.prepare("DELETE FROM threads WHERE owner = ?1 AND thread_id = ?2").bind(owner, thread_id),
       this.#db.prepare("DELETE FROM runs WHERE owner = ?1 AND thread_id = ?2").bind(owner, thread_id),
     ]);
-    await this.#deleteEvents(key, { run_id: null, first: 0, last: Number.MAX_SAFE_INTEGER }, fenced);
+    await this.#deleteEvents(key, { run_id: null, first: 0, last: Number.MAX_SAFE_INTEGER }, (statements) =>
+      batchBehind(this.#db, { fence: holdFence(this.#db, closed), thread: closed }, statements),
+    );
   }
 
   /** Removes a run's row and its events. Safe to repeat until the row is gone, which comes last. */
   async deleteRun(key: ThreadKey, runId: string, epoch: number): Promise<void> {
     const { owner, thread_id } = key;
-    const fenced = this.#fenced(key, epoch, null);
+    const fenced = this.#fenced(key, epoch);
     const where = "WHERE owner = ?1 AND thread_id = ?2 AND run_id = ?3";
     const row = await this.#db
       .prepare(`SELECT first_seq AS first, last_seq AS last FROM runs ${where}`)
@@ -152,9 +155,9 @@ export class D1RunEventLog {
     await fenced([this.#db.prepare(`DELETE FROM runs ${where}`).bind(owner, thread_id, runId)]);
   }
 
-  #fenced(key: ThreadKey, epoch: number, deletedAt: number | null): FencedBatch {
+  #fenced(key: ThreadKey, epoch: number): FencedBatch {
     const thread = { owner: key.owner, threadId: key.thread_id, epoch };
-    return (statements) => batchBehind(this.#db, { fence: takeFence(this.#db, thread, deletedAt), thread }, statements);
+    return (statements) => batchBehind(this.#db, { fence: takeFence(this.#db, thread), thread }, statements);
   }
 
   async #deleteEvents(
