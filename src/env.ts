@@ -25,6 +25,8 @@ export interface Env {
   AI?: Ai;
   /** JSON laid over `deputy.config.ts`, section by section: for one environment or one experiment. */
   DEPUTY_OVERRIDES?: string;
+  /** The deployed version; not bound locally, where each start would be another one. */
+  CF_VERSION_METADATA?: { readonly id: string };
   /** `1` in tests alone: routes and failpoints that exist for them. A deployed environment that sets it is refused. */
   TEST_ROUTES?: string;
   /** A test's server on loopback that is asked at every failpoint (platform/failpoints.ts). Needs `TEST_ROUTES=1`. */

@@ -109,6 +109,7 @@ export class ThreadObject extends ThreadObjectBase {
       newId: newUuidV7,
       report,
       failpoint: shared(env).failpoint,
+      version: env.CF_VERSION_METADATA?.id,
     });
   }
 }
