@@ -1,4 +1,4 @@
-/** Graphs of one shape that say which one they are; a gate stands in front of their second node. */
+/** Graphs of one shape that say which one they are; a gate stands in front of the second node of those that wait. */
 import { Annotation, END, START, StateGraph } from "@langchain/langgraph";
 import { passGate } from "./gates.ts";
 
@@ -7,11 +7,11 @@ const State = Annotation.Root({
   by: Annotation<string[]>({ reducer: (left, right) => [...left, ...right], default: () => [] }),
 });
 
-export function signing(name: string) {
+export function signing(name: string, { waits = false } = {}) {
   return new StateGraph(State)
     .addNode("first", () => ({ by: [name] }))
     .addNode("second", async ({ gate }) => {
-      await passGate(`${gate}/second`);
+      if (waits) await passGate(`${gate}/second`);
       return { by: [name] };
     })
     .addEdge(START, "first")
