@@ -6,6 +6,7 @@ import type { ThreadState } from "../../../src/agent/thread-state/thread-state.t
 import type { ThreadRuntime } from "../../../src/durable-objects/thread-runtime.ts";
 import { createRunBodySchema } from "../../../src/protocol/runs.ts";
 import { plainTool, succeeded } from "../../support/agent-fixture.ts";
+import { askTwice, GraphGates } from "../../support/asking-graphs.ts";
 import { startRun, type ThreadWakes, withWakes } from "../../support/thread-wakes.ts";
 
 /** A delegation that has ended, one whose child asks, and the lead's own question. */
@@ -118,6 +119,24 @@ describe("cancel of a run that waits for an answer", () => {
       const head = runtime.context.headCheckpointId();
       expect(head).toBe(runtime.context.runs.find(before)!.finalCheckpointId);
       expect(await threadStatus(runtime, thread)).toEqual(["idle", "idle"]);
+    });
+  });
+});
+
+describe("cancel of a run of the operator's own graph that waits", () => {
+  it("leaves nothing to go on with: no next step, no question, the thread idle, what had run stays", async () => {
+    await withWakes(async (thread) => {
+      const runtime = await thread.create({ config: { graphs: { g: askTwice(new GraphGates()) } } });
+      const body = createRunBodySchema.parse({ assistant_id: "g", input: { log: ["in"] } });
+      const created = await runtime.runs.create({ graph_id: "g", body });
+      if (!created.ok) throw new Error(created.error.message);
+      const { runId } = created.value;
+      await runtime.context.live.get(runId)!.done;
+      expect(await threadStatus(runtime, thread)).toEqual(["interrupted", "interrupted"]);
+      expect((await runtime.runs.cancel(runId, { wait: true })).ok).toBe(true);
+      expect(await threadStatus(runtime, thread)).toEqual(["idle", "idle"]);
+      const state = await runtime.state.get({});
+      expect(state).toMatchObject({ ok: true, value: { next: [], tasks: [], values: { log: ["in", "before"] } } });
     });
   });
 });
