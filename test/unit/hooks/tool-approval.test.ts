@@ -49,7 +49,7 @@ function asking(approval: ToolApproval = { decisions: APPROVAL_DECISIONS }, ...a
     sent,
     questions,
     results,
-    start: () => graph.invoke({ messages: [{ type: "human", content: "go", id: "h" }] } as never, config),
+    start: () => graph.invoke({ messages: [{ type: "human", content: "go", id: "h" }] }, config),
     answer: (resume: unknown) => graph.invoke(new Command({ resume }), config),
   };
 }
@@ -160,8 +160,7 @@ describe("ask_clarification", () => {
     const { graph, model } = agentFixture([ask(QUESTION), new AIMessage("blue it is")], {
       tools: [askClarificationTool],
     });
-    const say = (content: string, id: string) =>
-      graph.invoke({ messages: [{ type: "human", content, id }] } as never, config);
+    const say = (content: string, id: string) => graph.invoke({ messages: [{ type: "human", content, id }] }, config);
     const first = (await say("paint it", "h1")) as unknown as { messages: ToolMessage[] };
     expect(first.messages.at(-1)?.text).toBe("Two fit.\n\nWhich one?\n\n1. red\n2. blue");
     expect(model.requests).toHaveLength(1);
@@ -171,7 +170,7 @@ describe("ask_clarification", () => {
 
   test("a child's call ends it with the named reason instead of a result that its model works around", async () => {
     const { graph } = agentFixture([ask(QUESTION), new AIMessage("I guessed")], { tools: [askNobodyTool] });
-    const run = graph.invoke({ messages: [{ type: "human", content: "go", id: "h" }] } as never, config);
+    const run = graph.invoke({ messages: [{ type: "human", content: "go", id: "h" }] }, config);
     await expect(run).rejects.toThrow(HumanInputError);
   });
 });

@@ -288,9 +288,11 @@ describe("breakpoints and checkpoints", () => {
     await withWakes(async (thread) => {
       const first = await thread.create(serving(steps));
       await run(first, INPUT);
-      const history = await first.state.history({ limit: 10 } as never);
+      const history = await first.state.history({ limit: 10 });
       if (!history.ok) throw new Error(history.error.message);
-      const older = history.value.find((state) => (state.values?.["log"] as string[]).length === 2)!.checkpoint!;
+      const older = history.value.find(
+        (state) => (state.values?.["log"] as string[] | undefined)?.length === 2,
+      )!.checkpoint!;
       const forks = [
         [{ checkpoint_id: older.checkpoint_id }, ["in", "one", "two", "three"]],
         [{ checkpoint: older, input: { log: ["other"] } }, ["in", "one", "other", "one", "two", "three"]],
