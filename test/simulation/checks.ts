@@ -1,0 +1,281 @@
+/**
+ * The promises, asked of what is stored once everything rests. What must hold at every instant is watched by triggers
+ * (`d1.ts`, `object-storage.ts`) and by the ledger.
+ */
+import type { Clients } from "./clients.ts";
+import type { Platform, ThreadPlace } from "./platform.ts";
+import type { World } from "./world.ts";
+
+interface Stage {
+  readonly world: World;
+  readonly platform: Platform;
+  readonly clients: Clients;
+}
+
+interface RunRow {
+  readonly run_id: string;
+  readonly status: string;
+  readonly command: string;
+  readonly error: string | null;
+  readonly frames_reserved: number;
+}
+
+interface EventRow {
+  readonly seq: number;
+  readonly run_id: string;
+  readonly event_type: string;
+}
+
+const ENDED = new Set(["success", "error", "timeout", "interrupted"]);
+
+/** Before the last wake only what a client was told is accepted must have ended. */
+export function checkAtRest(stage: Stage, { isWoken }: { isWoken: boolean }): void {
+  for (const place of stage.platform.places) {
+    const runs = place.disk.rows<RunRow>(
+      "SELECT run_id, status, command, error, frames_reserved FROM runs ORDER BY run_id",
+    );
+    checkTold(stage, place, runs);
+    if (!isWoken) continue;
+    for (const run of runs) checkRun(stage, place, run);
+    checkState(stage, place, runs);
+    checkLog(stage, place, runs);
+    checkProjection(stage, place, runs);
+    checkNothingHeld(stage, place);
+    checkFrames(stage, place, runs);
+  }
+  checkBatches(stage, isWoken);
+}
+
+/** P1 */
+function checkTold({ world, clients, platform }: Stage, place: ThreadPlace, runs: readonly RunRow[]): void {
+  for (const { runId } of clients.runs.filter((run) => run.place === place)) {
+    const run = runs.find(({ run_id }) => run_id === runId);
+    if (run === undefined) {
+      if (!clients.mayBeRolledBack(place)) world.violate("P1", `run ${runId} was accepted and is gone`);
+    } else if (!ENDED.has(run.status)) world.violate("P1", `run ${runId} was accepted and is ${run.status} at rest`);
+  }
+  for (const { batchId } of clients.batches.filter((batch) => batch.place === place)) {
+    const [batch] = platform.d1.rows<{ status: string }>("SELECT status FROM batches WHERE batch_id = ?", batchId);
+    if (batch?.status !== "completed" && batch?.status !== "cancelled") {
+      world.violate("P1", `batch ${batchId} was accepted and is ${batch?.status ?? "gone"} at rest`);
+    }
+  }
+}
+
+/** P1 and P5: each run ended, and as what it did. */
+function checkRun({ world, platform, clients }: Stage, place: ThreadPlace, run: RunRow): void {
+  const { run_id: runId, status } = run;
+  if (!ENDED.has(status)) return world.violate("P1", `run ${runId} is ${status} after the last wake`);
+  const { body } = JSON.parse(run.command) as { body: { input: { steps: readonly string[] } } };
+  const { steps } = body.input;
+  const committed = steps.filter((_, at) => platform.ledger.isCommitted(runId, at)).length;
+  if (status === "success" && (committed < steps.length || steps.includes("fail"))) {
+    world.violate("P5", `run ${runId} is a success with ${committed} of ${steps.length} steps (${steps.join(", ")})`);
+  }
+  if (status === "interrupted" && !clients.cancelsAsked.has(runId) && clients.asked(place).size === 0) {
+    world.violate("P5", `run ${runId} is interrupted and nobody cancelled it`);
+  }
+  if (status === "error") checkError(world, run, steps);
+}
+
+/**
+ * P2, and what strategies promise: the state holds what each run committed, once, in the order in which the runs were
+ * accepted; of a run that was rolled back it holds nothing.
+ */
+function checkState({ world, platform }: Stage, { disk, values }: ThreadPlace, runs: readonly RunRow[]): void {
+  const { log = [] } = (values ?? {}) as { log?: readonly string[] };
+  const parts = log.map((entry) => entry.split(" ") as [runId: string, what: string]);
+  const order = [...new Set(parts.map(([runId]) => runId))];
+  if (order.join() !== order.toSorted().join())
+    world.violate("P1", `the runs of ${disk.name} started out of order: ${log.join(", ")}`);
+  for (const runId of order) {
+    const run = runs.find(({ run_id }) => run_id === runId);
+    const own = parts.filter(([id]) => id === runId).map(([, what]) => what);
+    if (run === undefined)
+      world.violate("P3", `run ${runId} is gone and the state still holds ${own.join(", ")} of it`);
+    const expected = ["start", ...own.slice(1).map((_, at) => String(at))];
+    if (own.join() !== expected.join()) world.violate("P2", `of run ${runId} the state holds ${own.join(", ")}`);
+    const committed = platform.ledger.committedOf(runId).length;
+    if (own.length - 1 > committed)
+      world.violate("P2", `run ${runId} committed ${committed} steps, the state holds ${own.length - 1}`);
+  }
+  for (const { run_id: runId, status, command } of runs) {
+    if (status !== "success") continue;
+    const { steps } = (JSON.parse(command) as { body: { input: { steps: readonly string[] } } }).body.input;
+    const held = parts.filter(([id]) => id === runId).length;
+    if (held !== steps.length + 1)
+      world.violate("P1", `run ${runId} is a success, the state holds ${held} of ${steps.length + 1} parts of it`);
+  }
+}
+
+function checkError(world: World, { run_id: runId, error }: RunRow, steps: readonly string[]): void {
+  const { error: name, message } = JSON.parse(error ?? "{}") as { error?: string; message?: string };
+  if (name === "RecoveryError") {
+    // A clock that jumps makes a window of its own; otherwise a handful of crashes is no reason to give up (P4).
+    if (world.deaths < 2) world.violate("P4", `run ${runId} was given up after ${world.deaths} crashes: ${message}`);
+  } else if (!(message === "the step fails" && steps.includes("fail"))) {
+    world.violate("P5", `run ${runId} is an error for no reason of its own: ${name} ${message}`);
+  }
+}
+
+/** P1 and P3: the log in D1 has no gap, each run begins and ends once, each committed step is told once. */
+function checkLog({ world, platform, clients }: Stage, place: ThreadPlace, runs: readonly RunRow[]): void {
+  const { address, disk } = place;
+  const events = platform.d1.rows<EventRow>(
+    "SELECT seq, run_id, event_type FROM run_events WHERE owner = ? AND thread_id = ? ORDER BY seq",
+    address.owner,
+    address.thread_id,
+  );
+  // A run that was rolled back takes its events along.
+  const isWhole = !clients.mayBeRolledBack(place);
+  const gap = events.findIndex(({ seq }, index) => seq !== index + 1);
+  if (gap >= 0 && isWhole) world.violate("P3", `the log of ${disk.name} has a gap at ${gap + 1}`);
+  const [outbox] = disk.rows<{ last_seq: number; waiting: number }>(
+    "SELECT max(last_seq) AS last_seq, sum(bytes > 2) AS waiting FROM event_outbox",
+  );
+  if ((outbox?.waiting ?? 0) > 0) world.violate("P1", `${disk.name} keeps events at rest`);
+  if (isWhole && (outbox?.last_seq ?? 0) !== events.length) {
+    world.violate("P1", `the object numbered ${outbox?.last_seq} events, D1 has ${events.length}`);
+  }
+  for (const { run_id: runId, status } of runs) {
+    const own = events.filter((event) => event.run_id === runId).map(({ event_type }) => event_type);
+    const count = (...types: string[]): number => own.filter((type) => types.includes(type)).length;
+    const isStarted = platform.ledger.drives.has(runId);
+    if (
+      !/^run\.(start|queued)$/.test(own[0] ?? "") ||
+      count("run.start") > 1 ||
+      (isStarted && count("run.start") === 0)
+    ) {
+      world.violate("P1", `run ${runId} is ${status} and its events are ${own.join(" ")}`);
+    }
+    if (!/^run\.(end|error)$/.test(own.at(-1) ?? "") || count("run.end", "run.error") !== 1) {
+      world.violate("P1", `run ${runId} is ${status} and its events end with ${own.at(-1)}: ${own.join(" ")}`);
+    }
+    const committed = [...platform.ledger.committedOf(runId)].length;
+    if (count("llm.ai.response") !== committed) {
+      world.violate("P2", `run ${runId} committed ${committed} steps and tells ${count("llm.ai.response")}`);
+    }
+  }
+}
+
+/** P3: D1's copies are what the object has, whoever wrote late. */
+function checkProjection({ world, platform }: Stage, { address, disk }: ThreadPlace, runs: readonly RunRow[]): void {
+  const copies = platform.d1.rows<{ run_id: string; status: string }>(
+    "SELECT run_id, status FROM runs WHERE owner = ? AND thread_id = ?",
+    address.owner,
+    address.thread_id,
+  );
+  for (const { run_id: runId, status } of runs) {
+    const copy = copies.find(({ run_id }) => run_id === runId);
+    if (copy?.status !== status) world.violate("P3", `run ${runId} is ${status}, its copy in D1 is ${copy?.status}`);
+  }
+  const strays = copies.filter(({ run_id }) => !runs.some((run) => run.run_id === run_id));
+  if (strays.length > 0)
+    world.violate("P7", `D1 has runs of ${disk.name} that it never had: ${JSON.stringify(strays)}`);
+  const newest = runs.at(-1);
+  if (newest === undefined) return;
+  const [thread] = platform.d1.rows<{ status: string }>(
+    "SELECT status FROM threads WHERE owner = ? AND thread_id = ?",
+    address.owner,
+    address.thread_id,
+  );
+  const expected = newest.status === "error" || newest.status === "timeout" ? "error" : "idle";
+  if (thread?.status !== expected)
+    world.violate("P5", `the thread is ${thread?.status} after a run that is ${newest.status}`);
+}
+
+/** P8: at rest nothing is held and nobody waits. */
+function checkNothingHeld({ world }: Stage, { disk, admission, instance }: ThreadPlace): void {
+  for (const table of ["batch_grants", "batch_windows"]) {
+    const rows = disk.rows(`SELECT * FROM ${table}`);
+    if (rows.length > 0) world.violate("P8", `${disk.name} keeps ${table} at rest: ${JSON.stringify(rows)}`);
+  }
+  const snapshot = instance === undefined ? undefined : admission?.snapshot();
+  if (snapshot !== undefined && snapshot.running + snapshot.queued + snapshot.waiting_batches > 0) {
+    world.violate("P8", `${disk.name} holds slots at rest: ${JSON.stringify(snapshot)}`);
+  }
+  if (disk.alarmAt !== null) world.violate("P8", `${disk.name} has an alarm at rest`);
+}
+
+/** Frame ids rise and never repeat, whatever attempt wrote them. */
+function checkFrames({ world }: Stage, { disk }: ThreadPlace, runs: readonly RunRow[]): void {
+  for (const { run_id: runId, frames_reserved: reserved } of runs) {
+    const blocks = disk.rows<{ first_id: number; last_id: number }>(
+      "SELECT first_id, last_id FROM frame_blocks WHERE run_id = ? ORDER BY first_id",
+      runId,
+    );
+    for (const [index, block] of blocks.entries()) {
+      const before = blocks[index - 1];
+      if (before !== undefined && block.first_id <= before.last_id) {
+        world.violate("P3", `frames ${block.first_id} of run ${runId} were numbered twice`);
+      }
+      if (block.last_id > reserved) world.violate("P3", `frame ${block.last_id} of run ${runId} was never reserved`);
+    }
+  }
+}
+
+interface ItemRow {
+  readonly batch_id: string;
+  readonly ordinal: number;
+  readonly item_key: string;
+  readonly status: string;
+  readonly attempts: number;
+  readonly deferrals: number;
+  readonly result: string | null;
+  readonly max_attempts: number;
+  readonly batch: string;
+  readonly owner: string;
+  readonly failures: number;
+  readonly expiries: number;
+}
+
+const ITEMS = `
+  SELECT i.*, b.max_attempts, b.status AS batch, b.owner,
+    (SELECT count(*) FROM batch_events e WHERE e.batch_id = i.batch_id AND e.ordinal = i.ordinal AND e.kind = 'failed') AS failures,
+    (SELECT count(*) FROM batch_events e WHERE e.batch_id = i.batch_id AND e.ordinal = i.ordinal AND e.kind = 'lease_expired') AS expiries
+  FROM batch_items i JOIN batches b ON b.batch_id = i.batch_id`;
+
+function checkBatches({ world, platform, clients }: Stage, isWoken: boolean): void {
+  if (!isWoken) return;
+  const d1 = platform.d1;
+  for (const row of d1.rows<{ batch_id: string }>("SELECT batch_id FROM live_batches")) {
+    world.violate("P8", `batch ${row.batch_id} is still listed as live at rest`);
+  }
+  for (const row of d1.rows<{ batch_id: string; status: string }>("SELECT batch_id, status FROM batches")) {
+    if (row.status === "running" || row.status === "loading")
+      world.violate("P1", `batch ${row.batch_id} is ${row.status} at rest`);
+    const isOdd = row.status === "cancelled" && !clients.cancelsAsked.has(row.batch_id);
+    if (isOdd) world.violate("P5", `batch ${row.batch_id} is cancelled and nobody asked for it`);
+  }
+  for (const item of d1.rows<ItemRow>(ITEMS)) checkItem(world, platform, item);
+}
+
+/** P1, P4 and P5 of an item. */
+function checkItem(world: World, platform: Platform, item: ItemRow): void {
+  const name = `${item.batch_id}:${item.ordinal}`;
+  const ends = platform.ledger.itemEnds.get(name) ?? [];
+  const ended = (...how: string[]): number => ends.filter((end) => how.includes(end)).length;
+  if (item.status === "pending" || item.status === "leased")
+    world.violate("P1", `item ${name} is ${item.status} at rest`);
+  if (item.status === "completed" && (ended("done") === 0 || item.result !== `result of ${name}`)) {
+    world.violate(
+      "P5",
+      `item ${name} is completed with ${item.result}; its attempts ended ${ends.join(", ") || "never"}`,
+    );
+  }
+  if (item.status === "failed" && item.attempts < item.max_attempts) {
+    world.violate("P4", `item ${name} failed with ${item.attempts} of ${item.max_attempts} attempts`);
+  }
+  if (item.status === "cancelled" && item.batch !== "cancelled")
+    world.violate("P5", `item ${name} is cancelled, its batch is not`);
+  if (item.attempts !== item.failures + item.expiries) {
+    world.violate(
+      "B3",
+      `item ${name} spent ${item.attempts} attempts: ${item.failures} failures, ${item.expiries} expired leases`,
+    );
+  }
+  if (item.failures > ended("fail", "throw"))
+    world.violate("B3", `item ${name} failed ${item.failures} times, its attempts ended ${ends.join(", ")}`);
+  if (item.deferrals > ended("defer"))
+    world.violate("B3", `item ${name} was deferred ${item.deferrals} times, its attempts ended ${ends.join(", ")}`);
+}

@@ -1,0 +1,93 @@
+/**
+ * Faults put into the domain's decisions on purpose, each of which the simulation must find: what shows that its checks
+ * see. An edit matches its file exactly once, or the test fails.
+ */
+export interface Mutant {
+  readonly name: string;
+  /** Under `src/`. */
+  readonly file: string;
+  readonly from: string;
+  readonly to: string;
+  /** The promise it breaks. */
+  readonly breaks: string;
+}
+
+export const MUTANTS: readonly Mutant[] = [
+  {
+    name: "recovery-resumes-what-never-began",
+    file: "domain/run/recovery.ts",
+    from: `if (started || run.start === "nothing") return { kind: "resume", recovery };`,
+    to: `return { kind: "resume", recovery };`,
+    breaks: "P5: a run that did nothing ends as a success",
+  },
+  {
+    name: "recovery-starts-anew",
+    file: "domain/run/recovery.ts",
+    from: "const started = input.headCheckpointId !== run.baseCheckpointId;",
+    to: "const started = false;",
+    breaks: "P2: committed steps run again",
+  },
+  {
+    name: "two-runs-at-once",
+    file: "domain/run/multitask.ts",
+    from: `if (strategy === "reject") return err({ reason: "thread_busy", runId: oldest.runId });`,
+    to: `if (strategy === "reject") return ok({ kind: "start_now", cancel: [] });`,
+    breaks: "P3: two runs write one thread's state",
+  },
+  {
+    name: "the-newest-waiting-run-starts-first",
+    file: "domain/run/multitask.ts",
+    from: "const [first] = runs.filter((run) => !isTerminal(run.status));",
+    to: "const [first] = runs.filter((run) => !isTerminal(run.status)).toReversed();",
+    breaks: "P1: runs start in another order than they were accepted",
+  },
+  {
+    name: "returned-grants-keep-their-slots",
+    file: "domain/admission/admission.ts",
+    from: `return { state: { ...state, grants }, effects: [{ kind: "delete_grant", grantId }]`,
+    to: `return { state, effects: [{ kind: "delete_grant", grantId }]`,
+    breaks: "P1, P8: slots are never free again",
+  },
+  {
+    name: "one-slot-too-many",
+    file: "domain/admission/admission-state.ts",
+    from: "return Math.max(0, state.config.maxRunning - heldSlots(state));",
+    to: "return Math.max(0, state.config.maxRunning + 1 - heldSlots(state));",
+    breaks: "P8: more children run than max_running",
+  },
+  {
+    name: "pending-items-are-forgotten",
+    file: "domain/batch/offer-window.ts",
+    from: "const want = finding.pending + finding.leased;",
+    to: "const want = finding.leased;",
+    breaks: "P1: an item that failed once is never offered again",
+  },
+  {
+    name: "lost-wakes-stay-lost",
+    file: "domain/batch/offer-window.ts",
+    from: `offer.state.kind === "out" ? offer.state.expiresAt <= now :`,
+    to: `offer.state.kind === "out" ? false :`,
+    breaks: "B6: nobody looks for a wake that was lost",
+  },
+  {
+    name: "the-live-window-is-not-kept",
+    file: "domain/batch/offer-window.ts",
+    from: "Math.min(room, window.maxLive - live, window.total - window.next)",
+    to: "Math.min(room, window.maxLive, window.total - window.next)",
+    breaks: "B7: more items are live than max_live_items",
+  },
+  {
+    name: "a-deferral-costs-an-attempt",
+    file: "domain/batch/item-settlement.ts",
+    from: `status: "pending", deferred: 1 };`,
+    to: `status: "pending", deferred: 1, attemptsSpent: 1 };`,
+    breaks: "B3, P4: waiting spends attempts",
+  },
+  {
+    name: "one-attempt-too-many",
+    file: "domain/batch/item-settlement.ts",
+    from: `status: attempt < facts.maxAttempts ? "pending" : "failed",`,
+    to: `status: attempt <= facts.maxAttempts ? "pending" : "failed",`,
+    breaks: "P8: an item is tried once more than its budget",
+  },
+];
