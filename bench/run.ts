@@ -12,6 +12,7 @@ import { delegationsBench } from "./delegations.ts";
 import { httpRunsBench } from "./http-runs.ts";
 import { messageWritesBench } from "./message-writes.ts";
 import { peersBench } from "./peers.ts";
+import { readersBench } from "./readers.ts";
 import { runInWorkerd } from "./workerd-part.ts";
 
 const RESULTS = join(import.meta.dirname, "results.json");
@@ -21,6 +22,7 @@ const PARTS: readonly BenchPart[] = [
   { name: "batches", run: () => runInWorkerd("bench/batches.bench.ts") },
   { name: "delegations", run: delegationsBench },
   { name: "http", run: httpRunsBench },
+  { name: "readers", run: readersBench },
   { name: "peers", run: peersBench },
   { name: "bundle", run: bundleBench },
   { name: "messages", run: messageWritesBench },

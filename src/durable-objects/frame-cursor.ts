@@ -4,14 +4,13 @@
  *
  * Invariant: "ended" is said only when, at one moment, no frame was left and none could come.
  */
-import { Buffer } from "node:buffer";
 import type { Frame, NextFrame } from "../platform/durable-storage/frame-log.ts";
 import type { VersionSignal } from "../platform/durable-storage/version-signal.ts";
 import { PartialMessages } from "./partial-messages.ts";
 import { renderParts } from "./state-parts.ts";
 
 /** Frames that are there already go together until they are this much: a chunk a frame cost more than its frames. */
-const TEXT_BYTES_ENOUGH = 16 * 1024;
+const TEXT_CHARS_ENOUGH = 16 * 1024;
 
 export interface FrameSource {
   next(afterId: number): NextFrame | { readonly kind: "expired" };
@@ -78,8 +77,10 @@ export class FrameCursor implements TextSource {
       if (next.kind === "frame") {
         this.#cursor = next.frame.id;
         if (!wants(next.frame.event)) continue;
-        text += await this.#encode(next.frame);
-        if (Buffer.byteLength(text) >= TEXT_BYTES_ENOUGH) return { text };
+        const shown = this.#render(next.frame);
+        // Nothing is awaited for a frame that is text already: that turn was most of what replaying it cost.
+        text += this.#encode(next.frame, typeof shown === "string" ? shown : await shown);
+        if (text.length >= TEXT_CHARS_ENOUGH) return { text };
         continue;
       }
       if (text !== "") return { text };
@@ -91,13 +92,15 @@ export class FrameCursor implements TextSource {
   }
 
   /** "" for a frame of which nothing is left to show. */
-  async #encode({ id, event, data }: Frame): Promise<string> {
-    const shown = await this.#render(id, data);
+  #encode({ id, event }: Frame, shown: string | undefined): string {
     return shown === undefined ? "" : `event: ${event}\ndata: ${shown}\nid: ${this.#id(id)}\n\n`;
   }
 
-  async #render(id: number, data: Frame["data"]): Promise<string | undefined> {
-    if (typeof data === "string") return data;
+  #render({ id, data }: Frame): string | Promise<string | undefined> {
+    return typeof data === "string" ? data : this.#assemble(id, data);
+  }
+
+  async #assemble(id: number, data: Exclude<Frame["data"], string>): Promise<string | undefined> {
     if ("piece" in data) return this.#partials.render(id, data);
     const state = await this.#options.source.renderValues(data.checkpointId);
     return data.parts === undefined ? state : renderParts(data.parts, state);

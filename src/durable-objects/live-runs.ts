@@ -7,7 +7,7 @@ import { VersionSignal } from "../platform/durable-storage/version-signal.ts";
 import type { FrameReader } from "./frame-reader.ts";
 
 /** How often readers are looked at; a stalled one ends at most this much after its bound. */
-const READER_WATCH_MS = 5_000;
+export const READER_WATCH_MS = 5_000;
 
 export interface LiveRun {
   readonly runId: string;
@@ -81,6 +81,11 @@ export class LiveRuns {
     const run = this.#runs.get(runId);
     this.#runs.delete(runId);
     run?.signal.bump();
+  }
+
+  /** Readers that are looked after: those whose client left are dropped at the next look. */
+  get readers(): number {
+    return this.#readers.size;
   }
 
   watch(reader: FrameReader): void {

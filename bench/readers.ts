@@ -1,0 +1,130 @@
+/**
+ * Readers of one run against `wrangler dev`: 50 that stall while a run of 10,000 tokens goes on, a replay of it from its
+ * middle, and 1,000 subscribers of one run. Times and memory of one machine; what is exact is in
+ * `test/workers/thread/readers.test.ts`. Every list that is read whole is compared with the first client's.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startDevServer } from "../scripts/dev-server.ts";
+import { type BenchRow, rounded } from "./bench-row.ts";
+import { workerdResidentBytes } from "./process-tree.ts";
+import { workerPort } from "./worker-port.ts";
+
+const STALLED = 50;
+const FRAMES = 10_000;
+const SUBSCRIBERS = 1_000;
+const SUBSCRIBED_TOKENS = 200;
+const MEGABYTE = 1_000_000;
+
+export async function readersBench(): Promise<BenchRow[]> {
+  const stateDir = mkdtempSync(join(tmpdir(), "deputy-bench-"));
+  const lines: string[] = [];
+  const env = { ...process.env, API_KEYS: undefined, OPENAI_API_KEY: undefined, DEPUTY_OVERRIDES: undefined };
+  const server = await startDevServer({ stateDir, env, onLine: (line) => lines.push(line) });
+  try {
+    const port = await workerPort(server.port);
+    const url = port === undefined ? server.url : `http://127.0.0.1:${port}`;
+    await followed(url, { tokens: FRAMES, stalled: 0 });
+    return [...(await stalledRows(url)), ...(await subscriberRows(url))];
+  } catch (error) {
+    throw new Error(`the readers bench failed; wrangler's last lines:\n${lines.slice(-20).join("\n")}`, {
+      cause: error,
+    });
+  } finally {
+    await server.stop();
+    rmSync(stateDir, { recursive: true, force: true });
+  }
+}
+
+async function stalledRows(url: string): Promise<BenchRow[]> {
+  const alone = await followed(url, { tokens: FRAMES, stalled: 0 });
+  const watched = await followed(url, { tokens: FRAMES, stalled: STALLED });
+  const from = watched.ids.at(Math.floor(watched.ids.length / 2)) ?? "0";
+  const startedAt = performance.now();
+  const replayed = idsIn(await textOf(`${url}${watched.location}`, { "last-event-id": from }));
+  const replayMs = performance.now() - startedAt;
+  assertSame(replayed, watched.ids.slice(watched.ids.indexOf(from) + 1));
+  const name = `run of ${FRAMES} frames`;
+  return [
+    { name: `${name}, one reader`, value: rounded(alone.seconds), unit: "s" },
+    { name: `${name}, ${STALLED} more stalled`, value: rounded(watched.seconds), unit: "s" },
+    {
+      name: `${name}, ${STALLED} more stalled, over one reader`,
+      value: rounded(watched.seconds / alone.seconds),
+      unit: "times",
+    },
+    {
+      name: `${name}, ${STALLED} more stalled, memory`,
+      value: rounded(watched.addedMegabytes - alone.addedMegabytes),
+      unit: "MB",
+    },
+    { name: `replay of ${replayed.length} frames from a cursor`, value: rounded(replayMs), unit: "ms" },
+  ];
+}
+
+async function subscriberRows(url: string): Promise<BenchRow[]> {
+  const before = workerdResidentBytes();
+  const startedAt = performance.now();
+  const run = await start(url, SUBSCRIBED_TOKENS);
+  const texts = await Promise.all(Array.from({ length: SUBSCRIBERS }, () => textOf(`${url}${run.location}`)));
+  const seconds = (performance.now() - startedAt) / 1_000;
+  const expected = idsIn(await run.response.text());
+  for (const text of texts) assertSame(idsIn(text), expected);
+  const name = `${SUBSCRIBERS} subscribers of a run of ${SUBSCRIBED_TOKENS} tokens`;
+  return [
+    { name: `${name}, until each has all`, value: rounded(seconds), unit: "s" },
+    { name: `${name}, memory`, value: rounded((workerdResidentBytes() - before) / MEGABYTE), unit: "MB" },
+  ];
+}
+
+interface Followed {
+  readonly ids: readonly string[];
+  readonly location: string;
+  readonly seconds: number;
+  readonly addedMegabytes: number;
+}
+
+/** One run read by its client to the end, beside others that read nothing; those leave behind it. */
+async function followed(url: string, { tokens, stalled }: { tokens: number; stalled: number }): Promise<Followed> {
+  const before = workerdResidentBytes();
+  const stop = new AbortController();
+  const startedAt = performance.now();
+  const { response, location } = await start(url, tokens);
+  const stalling = Array.from({ length: stalled }, () => fetch(`${url}${location}`, { signal: stop.signal }));
+  const ids = idsIn(await response.text());
+  const seconds = (performance.now() - startedAt) / 1_000;
+  await Promise.all(stalling);
+  const addedMegabytes = (workerdResidentBytes() - before) / MEGABYTE;
+  stop.abort();
+  return { ids, location, seconds, addedMegabytes };
+}
+
+async function start(url: string, tokens: number): Promise<{ response: Response; location: string }> {
+  const content = `@ say ${Array.from({ length: tokens }, (_, place) => `t${place}`).join(" ")}`;
+  const response = await fetch(`${url}/runs/stream`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({
+      assistant_id: "lead_agent",
+      input: { messages: [{ type: "human", content }] },
+      stream_mode: "messages-tuple",
+    }),
+  });
+  const location = response.headers.get("location");
+  if (!response.ok || location === null) throw new Error(`the run was not started: ${response.status}`);
+  return { response, location };
+}
+
+async function textOf(url: string, headers: Record<string, string> = {}): Promise<string> {
+  return (await fetch(url, { headers })).text();
+}
+
+function idsIn(text: string): string[] {
+  return [...text.matchAll(/^id: (\d+)$/gm)].map(([, id]) => id ?? "");
+}
+
+function assertSame(ids: readonly string[], expected: readonly string[]): void {
+  if (ids.join() !== expected.join())
+    throw new Error(`a reader saw ${ids.length} frames where there are ${expected.length}`);
+}
