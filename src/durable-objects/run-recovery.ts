@@ -3,7 +3,8 @@
  * wake, alarm wakes included, so that a run ends even when no client ever asks again (P1).
  * Recoveries go one after the other: two at once would each write an end.
  */
-import { decideRecovery, noteWaiting, type RecoveryDecision } from "../domain/run/recovery.ts";
+import { decideRecovery, noteOutOfMemory, noteWaiting, type RecoveryDecision } from "../domain/run/recovery.ts";
+import { classifyPlatformError } from "../domain/run/recovery-errors.ts";
 import { unreachable } from "../domain/shared/assert.ts";
 import { pendingCalls } from "../agent/graph/pending-calls.ts";
 import { toWire } from "../agent/wire/to-wire.ts";
@@ -46,8 +47,27 @@ export class RunRecovery {
       } catch (fault) {
         // The object stays usable; the next alarm tries again.
         this.#context.onFault(fault);
+        this.#noteFailure(run, fault);
       }
     }
+  }
+
+  /** A recovery that failed costs an attempt as well: a state that nobody can read must not be tried for ever (P8). */
+  #noteFailure({ runId }: RunRecord, fault: unknown): void {
+    const kind = classifyPlatformError(fault);
+    const run = this.#context.runs.find(runId);
+    if (kind === "superseded" || run?.status !== "running" || this.#context.live.get(runId) !== undefined) return;
+    const { attempts } = run.recovery;
+    const failed = { ...run.recovery, attempts: attempts + 1, headCheckpointId: this.#newestCheckpointId(run) };
+    const recovery = kind === "out_of_memory" ? noteOutOfMemory(failed) : failed;
+    this.#context.runs.save({ ...run, recovery });
+  }
+
+  /** At the alarm's outermost frame, where memory is free again: the run that was driven is the one that took it. */
+  noteOutOfMemory(): void {
+    const [run] = this.#context.runs.active();
+    if (run?.status !== "running") return;
+    this.#context.runs.save({ ...run, recovery: noteOutOfMemory(run.recovery) });
   }
 
   /** Looked at with every alarm of a live run: should it die now, it died waiting for a slot (P4). */

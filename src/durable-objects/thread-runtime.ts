@@ -2,6 +2,7 @@
  * One wake's collaborators, wired: what the object's handlers call. Owns the order of things on a wake and at an alarm:
  * recover runs, expire frames, flush events, pump batches, arm the alarm again.
  */
+import { classifyPlatformError } from "../domain/run/recovery-errors.ts";
 import { FrameExpiry } from "./frame-expiry.ts";
 import { ObjectAlarm, type AlarmSource } from "./object-alarm.ts";
 import { RunDriver } from "./run-driver.ts";
@@ -74,7 +75,17 @@ export class ThreadRuntime {
     await this.arm();
   }
 
+  /** The platform tries a failed alarm again by itself; one that ran out of memory is counted first, or it never ends. */
   async onAlarm(): Promise<void> {
+    try {
+      await this.#look();
+    } catch (fault) {
+      if (classifyPlatformError(fault) === "out_of_memory") this.recovery.noteOutOfMemory();
+      throw fault;
+    }
+  }
+
+  async #look(): Promise<void> {
     this.#alarm.fired();
     const now = this.context.now();
     // A run whose end could not be committed has no driver any more: it is found here, within one keep-alive.
