@@ -76,7 +76,7 @@ async function runBeside(from: number, count: number, jobs: number): Promise<voi
   const started = performance.now();
   const share = Math.ceil(count / jobs);
   const codes = await Promise.all(
-    Array.from({ length: jobs }, (_, job) => {
+    Array.from({ length: jobs }, async (_, job) => {
       const mine = Math.min(share, count - job * share);
       return mine < 1
         ? 0

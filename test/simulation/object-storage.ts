@@ -169,7 +169,7 @@ export class SimulatedStorage {
   #exec(query: string, bindings: readonly unknown[]): Cursor {
     this.#touch();
     if (isWrite(query)) this.#beforeWrite();
-    return new Cursor(prepared(this.#database, query).all(...(bindings.map(toSqlite) as string[])) as Row[]);
+    return new Cursor(prepared(this.#database, query).all(...(bindings.map(toSqlite) as string[])));
   }
 
   #touch(): void {

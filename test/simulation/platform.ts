@@ -139,19 +139,19 @@ export class Platform {
     return new Promise<T>((resolve, reject) => {
       const lost = (): Error => new Error("the object was reset");
       instance.calls.add(reject);
-      use(instance.object)
-        .then(
-          (value) => {
-            place.disk.watch();
-            if (instance.isAlive && !instance.isGateBroken) resolve(value);
-            else reject(lost());
-          },
-          (error: unknown) => reject(error instanceof ProcessGone ? lost() : (error as Error)),
-        )
-        .finally(() => {
-          instance.calls.delete(reject);
-          if (!instance.isAlive) this.#bury(place, instance);
-        });
+      const answered = async (): Promise<void> => {
+        try {
+          const value = await use(instance.object);
+          place.disk.watch();
+          if (instance.isAlive && !instance.isGateBroken) resolve(value);
+          else reject(lost());
+        } catch (error) {
+          reject(error instanceof ProcessGone ? lost() : (error as Error));
+        }
+        instance.calls.delete(reject);
+        if (!instance.isAlive) this.#bury(place, instance);
+      };
+      void answered();
     });
   }
 

@@ -64,9 +64,9 @@ async function carryOut(plan: Plan, stage: Stage): Promise<void> {
   await rest(stage);
   checkAtRest(stage, { isWoken: false });
   // A run whose client got no answer may wait for the next wake, and an end that was not acknowledged for the cron.
-  for (const place of platform.places) readState(platform, place);
+  for (const place of platform.places) void readState(platform, place);
   await rest(stage);
-  for (const place of platform.places) readState(platform, place);
+  for (const place of platform.places) void readState(platform, place);
   await rest(stage);
   if (platform.d1.rows("SELECT 1 FROM live_batches").length > 0) {
     world.advanceTo(world.elapsed + STALE_AFTER_MS + 1);
@@ -76,13 +76,13 @@ async function carryOut(plan: Plan, stage: Stage): Promise<void> {
   checkAtRest(stage, { isWoken: true });
 }
 
-function readState(platform: Platform, place: ThreadPlace): void {
-  platform
-    .call(place, (object) => object.getThread(place.address))
-    .then((thread) => {
-      place.values = thread.ok ? thread.value.values : undefined;
-    })
-    .catch((error: unknown) => platform.world.note(`no state: ${String(error)}`));
+async function readState(platform: Platform, place: ThreadPlace): Promise<void> {
+  try {
+    const thread = await platform.call(place, (object) => object.getThread(place.address));
+    place.values = thread.ok ? thread.value.values : undefined;
+  } catch (error) {
+    platform.world.note(`no state: ${String(error)}`);
+  }
 }
 
 async function rest(stage: Stage): Promise<void> {
@@ -156,7 +156,9 @@ function inject(fault: Fault, stage: Stage): void {
     case "cron":
       platform.sweep().catch((error: unknown) => world.note(`sweep failed: ${String(error)}`));
       return;
-    default:
+    case "lose":
+    case "double":
+    case "dead_letter":
       injectIntoQueue(fault, platform);
   }
 }

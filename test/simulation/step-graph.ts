@@ -95,11 +95,7 @@ class StepGraph {
     yield await this.getState(config);
   }
 
-  async *#steps(
-    input: { steps: readonly StepKind[] } | null,
-    options: RunnableConfig,
-    runId: string,
-  ): AsyncGenerator<unknown> {
+  async *#steps(input: { steps: readonly StepKind[] } | null, options: RunnableConfig, runId: string): AsyncGenerator {
     let head = await this.#head(options);
     if (input !== null) {
       const state = { runId, steps: input.steps, done: 0, log: [...(head?.state.log ?? []), `${runId} start`] };
