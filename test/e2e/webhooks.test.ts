@@ -1,6 +1,12 @@
 /** Webhooks of a real Deputy to a real receiver: signed, redirected, and delivered although the server was killed. */
 import { createHmac } from "node:crypto";
-import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { DeputyServer, eventually } from "../support/deputy-server.ts";
@@ -25,7 +31,7 @@ const at = (path: string) => `http://127.0.0.1:${portOf()}${path}`;
 const to = (path: string) => deliveries.filter((one) => one.path === path);
 
 beforeAll(async () => {
-  receiver = createServer(async (request, response) => {
+  const onRequest = async (request: IncomingMessage, response: ServerResponse) => {
     let body = "";
     for await (const chunk of request) body += String(chunk);
     const path = request.url ?? "";
@@ -33,7 +39,8 @@ beforeAll(async () => {
     if (path === "/moved") return response.writeHead(308, { location: "/new" }).end();
     if (path === "/trap") return response.writeHead(307, { location: "http://169.254.169.254/latest" }).end();
     return response.writeHead(isBroken ? 503 : 200).end();
-  });
+  };
+  receiver = createServer((request, response) => void onRequest(request, response));
   await new Promise<void>((ready) => void receiver.listen(0, "127.0.0.1", ready));
   const webhooks = { allowed_hosts: [`127.0.0.1:${portOf()}`], retry_base_seconds: 1, timeout_seconds: 5 };
   deputy = new DeputyServer({ env: { WEBHOOK_SECRET: SECRET, DEPUTY_OVERRIDES: JSON.stringify({ webhooks }) } });

@@ -37,8 +37,8 @@ const asked: string[] = [];
 const portOf = (of: Server) => (of.address() as AddressInfo).port;
 const otherPort = () => portOf(other);
 
-async function listening(onRequest: (request: IncomingMessage, response: ServerResponse) => void): Promise<Server> {
-  const made = createServer(onRequest);
+async function listening(onRequest: (request: IncomingMessage, response: ServerResponse) => unknown): Promise<Server> {
+  const made = createServer((request, response) => void onRequest(request, response));
   await new Promise<void>((ready) => void made.listen(0, "127.0.0.1", ready));
   return made;
 }
