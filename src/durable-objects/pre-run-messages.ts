@@ -5,12 +5,13 @@
 import type { BaseMessage } from "@langchain/core/messages";
 import type { BuiltGraph } from "../agent/graph-catalog.ts";
 import type { PreRunMessageIds } from "../agent/graph/pre-run-messages.ts";
+import { forkOf } from "./run-start.ts";
 import type { RunRecord } from "../platform/durable-storage/run-store.ts";
 
 /** Loaded when first asked for, and once. */
-export function preRunMessageIdsOf({ baseCheckpointId }: RunRecord, built: BuiltGraph): PreRunMessageIds {
+export function preRunMessageIdsOf(run: RunRecord, built: BuiltGraph): PreRunMessageIds {
   let ids: Promise<ReadonlySet<string>> | undefined;
-  return () => (ids ??= loadIds(baseCheckpointId, built));
+  return () => (ids ??= loadIds(forkOf(run) ?? run.baseCheckpointId, built));
 }
 
 async function loadIds(checkpointId: string | null, { graph, configurable }: BuiltGraph): Promise<ReadonlySet<string>> {
