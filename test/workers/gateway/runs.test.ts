@@ -43,12 +43,11 @@ const post = (deps: ReturnType<typeof gatewayDeps>, path: string, json: unknown,
 it.each(ROUTES)("%s refuses by name every option and value that is not honoured, and starts nothing", async (path) => {
   const unsupported = [
     ...UNSUPPORTED_RUN_OPTIONS.map((field) => ({ field, value: {} })),
-    { field: "multitask_strategy", value: "enqueue" },
-    { field: "multitask_strategy", value: "interrupt" },
-    { field: "multitask_strategy", value: "rollback" },
     { field: "durability", value: "exit" },
-    { field: "stream_mode", value: "events" },
-    { field: "stream_mode", value: ["values", "debug"] },
+    { field: "checkpoint_during", value: false },
+    { field: "on_completion", value: "delete" },
+    { field: "stream_mode", value: "tools" },
+    { field: "stream_mode", value: ["values", "lifecycle"] },
   ];
   for (const { field, value } of unsupported) {
     const { threads } = accepting();
@@ -173,11 +172,13 @@ it("follows a run with its modes, its cursor and its address", async () => {
   }
 });
 
-it("cancel answers 202 for wait=0 and 204 for wait=1, and refuses rollback by name", async () => {
+it("cancel answers 202 for wait=0 and 204 for wait=1, and hands on action and reason", async () => {
   const waits: boolean[] = [];
+  const actions: unknown[] = [];
   const threads = new FakeThreads({
-    cancelRun: async (_address, runId, { wait }) => {
+    cancelRun: async (_address, runId, { wait, action, reason }) => {
       waits.push(wait);
+      actions.push([action, reason]);
       return runId === "r" ? ok(null) : err({ code: "not_cancellable", message: "ended" });
     },
   });
@@ -189,8 +190,10 @@ it("cancel answers 202 for wait=0 and 204 for wait=1, and refuses rollback by na
   }
   expect(statuses).toEqual([202, 202, 202, 204, 204]);
   expect(waits).toEqual([false, false, false, true, true]);
-  expect(await failure(await cancel("?action=rollback"))).toEqual([422, "unsupported_option"]);
-  expect(await failure(await cancel("?reason=bored"))).toEqual([422, "unsupported_option"]);
+  expect((await cancel("?action=rollback&reason=bored")).status).toBe(202);
+  expect(actions.at(0)).toEqual(["interrupt", undefined]);
+  expect(actions.at(-1)).toEqual(["rollback", "bored"]);
+  expect(await failure(await cancel("?action=pause"))).toEqual([422, "invalid_request"]);
   expect(await failure(await cancel("?wait=maybe"))).toEqual([422, "invalid_request"]);
   expect(await failure(await cancel("", "done"))).toEqual([409, "not_cancellable"]);
 });
