@@ -16,6 +16,8 @@ const FRAMES = 10_000;
 const SUBSCRIBERS = 1_000;
 const SUBSCRIBED_TOKENS = 200;
 const MEGABYTE = 1_000_000;
+/** A stream that does not end by then fails the part instead of holding up the others. */
+const STREAM_MS_MAX = 120_000;
 
 export async function readersBench(): Promise<BenchRow[]> {
   const stateDir = mkdtempSync(join(tmpdir(), "deputy-bench-"));
@@ -104,6 +106,7 @@ async function start(url: string, tokens: number): Promise<{ response: Response;
   const content = `@ say ${Array.from({ length: tokens }, (_, place) => `t${place}`).join(" ")}`;
   const response = await fetch(`${url}/runs/stream`, {
     method: "POST",
+    signal: AbortSignal.timeout(STREAM_MS_MAX),
     headers: { "content-type": "application/json" },
     body: JSON.stringify({
       assistant_id: "lead_agent",
@@ -117,7 +120,7 @@ async function start(url: string, tokens: number): Promise<{ response: Response;
 }
 
 async function textOf(url: string, headers: Record<string, string> = {}): Promise<string> {
-  return (await fetch(url, { headers })).text();
+  return (await fetch(url, { headers, signal: AbortSignal.timeout(STREAM_MS_MAX) })).text();
 }
 
 function idsIn(text: string): string[] {
