@@ -1,4 +1,8 @@
-/** The kill matrix, SIGKILL half: every cell parked in one `wrangler dev`, one kill, one restart, then all are checked. */
+/**
+ * The kill matrix, SIGKILL half: every cell parked in one `wrangler dev`, one kill, one restart, then all are checked.
+ * Not collected as a test yet: cells were seen to park, the checks behind the restart have not been run. Named
+ * `.test.ts` it is one.
+ */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { DeputyServer } from "../support/deputy-server.ts";
 import { type FailpointServer, startFailpointServer } from "../support/failpoint-server.ts";
