@@ -125,6 +125,7 @@ function findDatabaseProblems({ d1_databases }: DeployedConfig, { migrationsDirs
 function findTriggerProblems({ triggers, vars }: DeployedConfig): string[] {
   return [
     ...((triggers.crons ?? []).length > 0 ? [] : ["no cron trigger: batches whose alarm was lost would stay"]),
+    ...("TEST_ROUTES" in vars ? ["TEST_ROUTES is set: routes for tests are for tests"] : []),
     ...("DEV_OWNER" in vars ? ["DEV_OWNER is set: every request without a key would be let in"] : []),
   ];
 }

@@ -33,6 +33,11 @@ export interface Env {
   FAILPOINT_URL?: string;
 }
 
+/** Routes for test suites. A deployed environment, which alone binds Workers AI, serves none whatever it asks for. */
+export function servesTestRoutes({ TEST_ROUTES, AI }: Pick<Env, "TEST_ROUTES" | "AI">): boolean {
+  return TEST_ROUTES === "1" && AI === undefined;
+}
+
 /** Throws `ConfigError` naming every bad field. */
 export function readConfig(configuration: DeputyConfigInput, env: Pick<Env, "DEPUTY_OVERRIDES">): DeputyConfig {
   return parseDeputyConfig(

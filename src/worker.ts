@@ -4,6 +4,7 @@
  */
 import "./async-context.ts";
 import configuration from "../deputy.config.ts";
+import { version as langgraphVersion } from "@langchain/langgraph/package.json";
 import { version } from "../package.json";
 import { parseDeputyConfig } from "./config.ts";
 import { deployedGraphs } from "./agent/deployed-graphs.ts";
@@ -21,7 +22,7 @@ import { systemTimers } from "./agent/subagents/timers.ts";
 import { assertToolNames, configuredPolicy } from "./agent/tools/configured-policy.ts";
 import { workspaceTools } from "./agent/tools/workspace-tools.ts";
 import { ThreadObjectBase } from "./durable-objects/thread-object.ts";
-import { type Env, readConfig } from "./env.ts";
+import { type Env, readConfig, servesTestRoutes } from "./env.ts";
 import { createGateway, type Gateway } from "./gateway/app.ts";
 import { D1Assistants } from "./platform/d1/assistants.ts";
 import { D1BatchRepository } from "./platform/d1/batch-repository.ts";
@@ -120,6 +121,8 @@ function gatewayFor(env: Env): Gateway {
   const { config, models } = shared(env);
   const batches = new D1BatchRepository(env.DB);
   return createGateway({
+    testRoutes: servesTestRoutes(env),
+    langgraphVersion,
     auth: { apiKeys: env.API_KEYS, devOwner: env.DEV_OWNER },
     threads: new DurableThreadDirectory(env.THREADS),
     threadSearch: new D1ThreadSearch(env.DB),

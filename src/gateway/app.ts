@@ -19,6 +19,7 @@ import { assistantOperations } from "./routes/assistants.ts";
 import { batchOperations } from "./routes/batches.ts";
 import { eventOperations } from "./routes/events.ts";
 import { fileOperations } from "./routes/files.ts";
+import { testOperations } from "./routes/internal.ts";
 import { runOperations } from "./routes/runs.ts";
 import { runBulkOperations } from "./routes/run-bulk.ts";
 import { runLifecycleOperations } from "./routes/run-lifecycle.ts";
@@ -63,7 +64,8 @@ export function createGateway(deps: GatewayDeps): Gateway {
     return undefined;
   });
   const authenticate = createAuthenticate(deps.auth);
-  for (const operation of OPERATIONS) mount(app, operation, { deps, authenticate });
+  const served = deps.testRoutes === true ? [...OPERATIONS, ...testOperations] : OPERATIONS;
+  for (const operation of served) mount(app, operation, { deps, authenticate });
   const document = createOpenApiDocument(app, deps.version);
   const described = describeRoute({
     operationId: "getOpenApi",

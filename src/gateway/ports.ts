@@ -87,6 +87,10 @@ export interface GatewayDeps {
   readonly pause: (ms: number) => Promise<void>;
   /** Structured log lines for faults; never sees a key or a body. */
   readonly log: (entry: Readonly<Record<string, unknown>>) => void;
+  /** Serves the routes of test suites; absent for no. */
+  readonly testRoutes?: boolean;
+  /** Of `@langchain/langgraph`. */
+  readonly langgraphVersion?: string;
   readonly version: string;
   readonly features: readonly string[];
 }

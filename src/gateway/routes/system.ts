@@ -24,10 +24,23 @@ const info = operation({
   responses: {
     200: {
       description: "About this server.",
-      schema: z.object({ version: z.string(), features: z.array(z.string()) }),
+      schema: z.object({
+        version: z.string(),
+        langgraph_js_version: z.string().nullable(),
+        context: z.literal("js"),
+        flags: z.object({ assistants: z.boolean(), crons: z.boolean(), langsmith: z.boolean() }),
+        features: z.array(z.string()),
+      }),
     },
   },
-  handle: async ({ deps }) => json({ version: deps.version, features: deps.features }),
+  handle: async ({ deps: { version, langgraphVersion, features } }) =>
+    json({
+      version,
+      langgraph_js_version: langgraphVersion ?? null,
+      context: "js",
+      flags: { assistants: true, crons: features.includes("crons"), langsmith: false },
+      features,
+    }),
 });
 
 export const systemOperations = [ok, info] as const;

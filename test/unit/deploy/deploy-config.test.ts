@@ -50,6 +50,11 @@ describe("the deploy configuration", () => {
     expect(problemsAfter(change, "production")).toContain(`production: ${problem}`);
   });
 
+  it.each(["default", "staging", "production"])("that sets TEST_ROUTES in %s is refused", (environment) => {
+    const problems = problemsAfter(() => ({ vars: { TEST_ROUTES: "1" } }), environment);
+    expect(problems).toContain(`${environment}: TEST_ROUTES is set`);
+  });
+
   it("that binds Workers AI where `wrangler dev` runs is refused", () => {
     const problems = problemsAfter(() => ({ ai: { binding: "AI" } }), "default");
     expect(problems).toContain("default: Workers AI is bound, which stops `wrangler dev` without an account");
