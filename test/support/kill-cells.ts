@@ -1,6 +1,6 @@
 /**
  * The cells of the kill matrix: where a thread is parked, what must be true of it afterwards, and which cells there are
- * none of. Shared by the SIGKILL half (test/e2e/kill-matrix.test.ts) and the abort half (test/workers/faults).
+ * none of. Written for both kills: SIGKILL of `wrangler dev` (test/e2e/kill-matrix.draft.ts) and the abort of objects alone.
  */
 import type { Hold, HoldPoint } from "./failpoint-holds.ts";
 
@@ -25,7 +25,7 @@ export type Subject = (typeof SUBJECTS)[number];
 /** `abort` ends the objects alone: consumers of batch items are other invocations, and go on. */
 export type Kill = "sigkill" | "abort";
 
-/** Cells that are not here, and why. docs/durability.md shows the same sentences. */
+/** Cells that are not here, and why. */
 export const MISSING: Readonly<Partial<Record<Point, Partial<Record<Subject, string>>>>> = {
   "waiting on an interrupt": {
     child:

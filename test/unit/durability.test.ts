@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { failpointsOf } from "../../src/platform/failpoints.ts";
+import { failpointsOf, holdFailpoints } from "../../src/platform/failpoints.ts";
 
 const page = readFileSync("docs/durability.md", "utf8");
 
@@ -35,6 +35,17 @@ describe("failpoints", () => {
     expect(failpointsOf({})).toBeUndefined();
     expect(failpointsOf({ TEST_ROUTES: "0" })).toBeUndefined();
     expect(failpointsOf({ TEST_ROUTES: "1" })).toBeTypeOf("function");
+  });
+
+  it("are held by a test that shares the isolate, until it lets go", async () => {
+    const failpoint = failpointsOf({ TEST_ROUTES: "1" });
+    expect(failpoint?.("flush", { threadId: "t" })).toBeUndefined();
+    const seen: string[] = [];
+    holdFailpoints(async (name, { threadId }) => void seen.push(`${name} ${threadId}`));
+    await failpoint?.("flush", { threadId: "t" });
+    holdFailpoints(undefined);
+    expect(failpoint?.("flush", { threadId: "t" })).toBeUndefined();
+    expect(seen).toEqual(["flush t"]);
   });
 
   it("are refused in a deployed environment, without TEST_ROUTES, and for a server that is not this machine's", () => {
