@@ -19,6 +19,19 @@ export class CheckpointPruning {
     const keepFrom = decideKeepFrom(bases, kept);
     if (keepFrom === null) return;
     this.#expireFrames(kept);
+    await this.#pruneBefore(keepFrom);
+  }
+
+  /** Leaves the newest checkpoint alone, whole; between runs. False when that would lose something. */
+  async pruneToHead(): Promise<boolean> {
+    const { frames } = this.#context;
+    const head = this.#context.headCheckpointId();
+    if (head === null) return true;
+    for (let run = frames.oldestRun(); run !== undefined; run = frames.oldestRun()) frames.expire(run);
+    return this.#pruneBefore(head);
+  }
+
+  async #pruneBefore(keepFrom: string): Promise<boolean> {
     const { graph } = await this.#context.graphs.forState();
     const retention = new CheckpointRetention({
       storage: this.#context.storage,
@@ -28,6 +41,7 @@ export class CheckpointPruning {
     });
     const pruned = await retention.pruneBefore(this.#context.threadId, keepFrom);
     if (!pruned.ok) this.#context.deps.report("checkpoints were not pruned", { ...pruned.error });
+    return pruned.ok;
   }
 
   #expireFrames(kept: number): void {

@@ -11,7 +11,13 @@ import type { RunRecord } from "../platform/durable-storage/run-store.ts";
 import type { Batch, CreateBatchBody } from "../protocol/batches.ts";
 import type { RpcResult } from "../protocol/errors.ts";
 import type { ListRunsQuery, Run } from "../protocol/runs.ts";
-import type { CancelRunOptions, CancelRunsQuery, RunCommand, ThreadAddress, ThreadRpc } from "../protocol/thread-rpc.ts";
+import type {
+  CancelRunOptions,
+  CancelRunsQuery,
+  RunCommand,
+  ThreadAddress,
+  ThreadRpc,
+} from "../protocol/thread-rpc.ts";
 import type {
   CreateThreadBody,
   HistoryBody,
@@ -20,6 +26,7 @@ import type {
   Thread,
   UpdateStateBody,
 } from "../protocol/threads.ts";
+import type { TokenUsage, TokenUsageQuery } from "../protocol/token-usage.ts";
 import { noThread } from "./no-thread.ts";
 import { type FileContent, ThreadFiles } from "./thread-files.ts";
 import { principalOf } from "./principal-of.ts";
@@ -29,6 +36,7 @@ import { type RunPlace, ThreadRoutes } from "./thread-routes.ts";
 import { ThreadRuntime } from "./thread-runtime.ts";
 import { refuseMetadata } from "./thread-service.ts";
 import { toRun } from "./run-view.ts";
+import { sumTokenUsage } from "./token-usage.ts";
 
 /** `worker.ts` exports a subclass that only hands in the dependencies. */
 export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
@@ -77,6 +85,14 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
       this.#deletion = undefined;
     });
     return this.#deletion;
+  }
+
+  async pruneThread(address: ThreadAddress): Promise<RpcResult<null>> {
+    return this.#on(address, (runtime) => runtime.pruneToHead());
+  }
+
+  async tokenUsage(address: ThreadAddress, query: TokenUsageQuery): Promise<RpcResult<TokenUsage>> {
+    return this.#on(address, async (runtime) => ok(sumTokenUsage(runtime.context, query)));
   }
 
   async getState(address: ThreadAddress, query: StateQuery): Promise<RpcResult<SelectedState>> {

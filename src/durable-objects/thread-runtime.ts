@@ -3,6 +3,8 @@
  * recover runs, expire frames, flush events, pump batches, arm the alarm again.
  */
 import { classifyPlatformError } from "../domain/run/recovery-errors.ts";
+import { err, ok } from "../domain/shared/result.ts";
+import type { RpcResult } from "../protocol/errors.ts";
 import { FrameExpiry } from "./frame-expiry.ts";
 import { ObjectAlarm, type AlarmSource } from "./object-alarm.ts";
 import { RunDriver } from "./run-driver.ts";
@@ -101,6 +103,17 @@ export class ThreadRuntime {
   async recover(): Promise<void> {
     await this.recovery.recover();
     await this.runs.goOn();
+  }
+
+  /** Old checkpoints go, the newest state stays. No run may be accepted while it is made whole. */
+  pruneToHead(): Promise<RpcResult<null>> {
+    return this.context.edits.run(async () => {
+      if (this.context.runs.active().length > 0) {
+        return err({ code: "thread_busy", message: "thread has an active run; its checkpoints are in use" });
+      }
+      const pruned = await this.#pruning.pruneToHead();
+      return pruned ? ok(null) : err({ code: "internal_error", message: "the checkpoints could not be pruned whole" });
+    });
   }
 
   arm(): Promise<void> {

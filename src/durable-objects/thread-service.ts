@@ -4,6 +4,7 @@
 import { decideThreadStatus } from "../domain/run/run-status.ts";
 import { err, ok } from "../domain/shared/result.ts";
 import type { ThreadRecord } from "../platform/durable-storage/thread-store.ts";
+import { deleteThreadBatches } from "../platform/d1/retention-batches.ts";
 import type { RpcResult } from "../protocol/errors.ts";
 import type { ThreadAddress } from "../protocol/thread-rpc.ts";
 import type { CreateThreadBody, Thread, ThreadStateBody } from "../protocol/threads.ts";
@@ -71,6 +72,7 @@ export class ThreadService {
   async remove(): Promise<RpcResult<null>> {
     const thread = this.#context.thread();
     await this.#context.flush.flush();
+    await deleteThreadBatches(this.#context.deps.db, thread.owner, thread.threadId);
     await this.#context.flush.forgetThread({ owner: thread.owner, thread_id: thread.threadId });
     await this.#context.storage.deleteAlarm();
     await this.#context.storage.deleteAll();

@@ -38,6 +38,12 @@ interface RunEventReader {
   ): Promise<EventPage | null>;
   /** The thread of an owner's run; null when it is unknown. */
   threadOfRun(owner: string, runId: string): Promise<string | null>;
+  /** As `listMessages`, of one run; null when the run is unknown. */
+  listRunMessages(
+    key: { owner: string; thread_id: string },
+    runId: string,
+    query: ListMessagesQuery,
+  ): Promise<EventPage | null>;
   /** Ascending rows of category `message`. */
   listMessages(key: { owner: string; thread_id: string }, query: ListMessagesQuery): Promise<EventPage>;
 }

@@ -65,6 +65,19 @@ export const listRunEventsQuerySchema = z.strictObject({
 });
 export type ListRunEventsQuery = z.output<typeof listRunEventsQuerySchema>;
 
+/** The feed of a page that scrolls back. */
+export const messagePageQuerySchema = z.strictObject({
+  limit: z.coerce.number().int().min(1).max(MESSAGES_LIMIT_MAX).default(MESSAGES_LIMIT_DEFAULT),
+  before_seq: seqSchema.optional().describe("The last rows before this sequence number; without it the latest."),
+});
+
+export const messagePageSchema = z.object({
+  data: z.array(runEventRowSchema),
+  has_more: z.boolean(),
+  next_before_seq: z.int().nullable(),
+});
+export const runMessagesSchema = z.object({ data: z.array(runEventRowSchema), has_more: z.boolean() });
+
 export const listMessagesQuerySchema = z
   .strictObject({
     limit: z.coerce.number().int().min(1).max(MESSAGES_LIMIT_MAX).default(MESSAGES_LIMIT_DEFAULT),

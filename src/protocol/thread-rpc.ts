@@ -19,6 +19,8 @@ import type { RpcResult } from "./errors.ts";
 import type { CreateRunBody, ListRunsQuery, Run } from "./runs.ts";
 import type { CreateThreadBody, HistoryBody, SelectedState, StateQuery, Thread, UpdateStateBody } from "./threads.ts";
 
+import type { TokenUsage, TokenUsageQuery } from "./token-usage.ts";
+
 export const THREAD_RPC_VERSION = 1;
 
 /** Who asks, and for which thread. The object is named by owner and thread id, so the two always match it. */
@@ -77,6 +79,9 @@ export interface ThreadRpc {
   getThread(address: ThreadAddress): Promise<RpcResult<Thread>>;
   patchThread(address: ThreadAddress, metadata: Record<string, unknown>): Promise<RpcResult<Thread>>;
   deleteThread(address: ThreadAddress): Promise<RpcResult<null>>;
+  /** Removes all checkpoints but the newest. */
+  pruneThread(address: ThreadAddress): Promise<RpcResult<null>>;
+  tokenUsage(address: ThreadAddress, query: TokenUsageQuery): Promise<RpcResult<TokenUsage>>;
 
   getState(address: ThreadAddress, query: StateQuery): Promise<RpcResult<SelectedState>>;
   updateState(

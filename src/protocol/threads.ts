@@ -20,6 +20,13 @@ export const UNSUPPORTED_THREAD_OPTIONS = {
 
 export const patchThreadBodySchema = z.strictObject({ metadata: metadataSchema });
 
+/** Each id is a request to an object, and one of ours may make 1,000. */
+const PRUNED_THREADS_MAX = 500;
+export const pruneThreadsBodySchema = z.strictObject({
+  thread_ids: z.array(clientIdSchema).min(1).max(PRUNED_THREADS_MAX),
+  strategy: z.enum(["delete", "keep_latest"]).default("delete"),
+});
+
 export const THREAD_STATUSES = ["idle", "busy", "interrupted", "error"] as const;
 export type ThreadStatus = (typeof THREAD_STATUSES)[number];
 

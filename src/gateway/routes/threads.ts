@@ -3,15 +3,17 @@ import {
   countThreadsBodySchema,
   createThreadBodySchema,
   patchThreadBodySchema,
+  pruneThreadsBodySchema,
   searchThreadsBodySchema,
   threadSchema,
   UNSUPPORTED_THREAD_OPTIONS,
 } from "../../protocol/threads.ts";
+import { tokenUsageSchema } from "../../protocol/token-usage.ts";
 import { answer, empty, json } from "../answers.ts";
 import { JSON_BODY_BYTES_MAX } from "../bounds.ts";
 import { addressOf, operation } from "../operation.ts";
 import { paginationHeaders } from "../pagination.ts";
-import { threadParams } from "../shapes.ts";
+import { queryFlag, threadParams } from "../shapes.ts";
 
 const THREAD = { description: "The thread.", schema: threadSchema } as const;
 
@@ -62,6 +64,44 @@ const count = operation({
   body: { schema: countThreadsBodySchema, bytesMax: JSON_BODY_BYTES_MAX },
   responses: { 200: { description: "How many.", schema: z.int() } },
   handle: async ({ body, principal, deps }) => json(await deps.threadSearch.count(principal.owner, body)),
+});
+
+const prune = operation({
+  method: "post",
+  path: "/threads/prune",
+  id: "pruneThreads",
+  tag: "threads",
+  summary: "Deletes threads, or all of their checkpoints but the newest; unknown and busy ones are passed over.",
+  body: { schema: pruneThreadsBodySchema, bytesMax: JSON_BODY_BYTES_MAX },
+  responses: { 200: { description: "How many.", schema: z.object({ pruned_count: z.int() }) } },
+  handle: async ({ body, principal, deps }) => {
+    let pruned = 0;
+    for (const threadId of new Set(body.thread_ids)) {
+      const address = addressOf(principal, threadId);
+      const stub = deps.threads.stub(address.owner, address.thread_id);
+      const done = await (body.strategy === "delete" ? stub.deleteThread(address) : stub.pruneThread(address));
+      if (done.ok) pruned += 1;
+      else if (done.error.code !== "not_found" && done.error.code !== "thread_busy") return done;
+    }
+    return json({ pruned_count: pruned });
+  },
+});
+
+const tokenUsage = operation({
+  method: "get",
+  path: "/threads/:thread_id/token-usage",
+  id: "getTokenUsage",
+  tag: "threads",
+  summary: "What the thread's runs used, by model and caller.",
+  params: threadParams,
+  query: { schema: z.strictObject({ include_active: queryFlag }) },
+  responses: { 200: { description: "The sums.", schema: tokenUsageSchema } },
+  errors: ["not_found"],
+  handle: async ({ params, query, principal, deps }) => {
+    const address = addressOf(principal, params.thread_id);
+    const used = await deps.threads.stub(address.owner, address.thread_id).tokenUsage(address, query);
+    return answer(used, (sums) => json(sums));
+  },
 });
 
 const get = operation({
@@ -119,4 +159,4 @@ const remove = operation({
   },
 });
 
-export const threadOperations = [create, search, count, get, patch, remove] as const;
+export const threadOperations = [create, search, count, prune, get, patch, remove, tokenUsage] as const;

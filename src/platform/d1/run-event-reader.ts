@@ -32,10 +32,7 @@ export class D1RunEventReader {
 
   /** Null when the run is unknown to its owner. */
   async listRunEvents(key: ThreadKey, runId: string, query: ListRunEventsQuery): Promise<EventPage | null> {
-    const [bounds] = await this.#db
-      .select({ first: runs.firstSeq, last: runs.lastSeq })
-      .from(runs)
-      .where(and(eq(runs.owner, key.owner), eq(runs.threadId, key.thread_id), eq(runs.runId, runId)));
+    const bounds = await this.#boundsOf(key, runId);
     if (bounds === undefined) return null;
     const filters = [
       gt(runEvents.seq, Math.max(query.after_seq, bounds.first - 1)),
@@ -57,6 +54,23 @@ export class D1RunEventReader {
     return row?.threadId ?? null;
   }
 
+  /** Messages of one run. Null when it is unknown to its owner. */
+  async listRunMessages(key: ThreadKey, runId: string, query: ListMessagesQuery): Promise<EventPage | null> {
+    const bounds = await this.#boundsOf(key, runId);
+    if (bounds === undefined) return null;
+    const first = Math.max((query.after_seq ?? 0) + 1, bounds.first);
+    const last = Math.min((query.before_seq ?? Number.MAX_SAFE_INTEGER) - 1, bounds.last);
+    const filters = [
+      gt(runEvents.seq, first - 1),
+      lt(runEvents.seq, last + 1),
+      eq(runEvents.runId, runId),
+      eq(runEvents.category, "message"),
+    ];
+    if (query.after_seq !== undefined) return this.#page(key, { filters, limit: query.limit });
+    const page = await this.#page(key, { filters, limit: query.limit, newestFirst: true });
+    return { ...page, rows: page.rows.reverse() };
+  }
+
   /** Rows of category `message`: steps of delegations are in the log, not in the feed (R119). */
   async listMessages(key: ThreadKey, query: ListMessagesQuery): Promise<EventPage> {
     const isMessage = eq(runEvents.category, "message");
@@ -66,6 +80,14 @@ export class D1RunEventReader {
     const before = query.before_seq === undefined ? undefined : lt(runEvents.seq, query.before_seq);
     const page = await this.#page(key, { filters: [isMessage, before], limit: query.limit, newestFirst: true });
     return { ...page, rows: page.rows.reverse() };
+  }
+
+  async #boundsOf(key: ThreadKey, runId: string): Promise<{ first: number; last: number } | undefined> {
+    const [bounds] = await this.#db
+      .select({ first: runs.firstSeq, last: runs.lastSeq })
+      .from(runs)
+      .where(and(eq(runs.owner, key.owner), eq(runs.threadId, key.thread_id), eq(runs.runId, runId)));
+    return bounds;
   }
 
   /**

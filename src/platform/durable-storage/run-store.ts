@@ -253,6 +253,16 @@ export class RunStore {
     return rows.toArray().map((row) => row.base_checkpoint_id);
   }
 
+  /** What each run that has ended used, by run; rows that say nothing are left out. */
+  usages(): Map<string, readonly CallerUsage[]> {
+    const rows = this.#sql.exec<{ run_id: string; usage: string }>(
+      "SELECT run_id, usage FROM runs WHERE usage IS NOT NULL",
+    );
+    const usages = new Map<string, readonly CallerUsage[]>();
+    for (const { run_id, usage } of rows) usages.set(run_id, JSON.parse(usage) as CallerUsage[]);
+    return usages;
+  }
+
   delete(runId: string): void {
     this.#sql.exec("DELETE FROM runs WHERE run_id = ?", runId);
   }
