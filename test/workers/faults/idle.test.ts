@@ -1,6 +1,7 @@
 /** What a thread costs that has nothing to do: its alarms fire as they come due, over a day of the test's clock. */
 import { describe, expect, it } from "vitest";
 import type { ThreadRuntime } from "../../../src/durable-objects/thread-runtime.ts";
+import { eventually } from "../../support/eventually.ts";
 import { startRun, type ThreadWakes, withWakes } from "../../support/thread-wakes.ts";
 
 const DAY_MS = 86_400_000;
@@ -24,13 +25,19 @@ async function liveADay(thread: ThreadWakes, runtime: ThreadRuntime, clock: { no
     alarms += 1;
     await runtime.onAlarm();
   }
+  clock.now = Math.max(clock.now, until);
   return { alarms, rowsWritten: runtime.context.meter.totals().rowsWritten - before };
 }
 
+/** The run's status, once what follows its end is done as well: the alarm for its frames is set last. */
 async function ended(runtime: ThreadRuntime, script: string, options: Record<string, unknown> = {}): Promise<string> {
   const { runId } = await startRun(runtime, script, options);
   await runtime.context.live.get(runId)!.done;
   await runtime.context.flush.flush();
+  await eventually(
+    () => runtime.context.storage.getAlarm(),
+    (at) => at !== null,
+  );
   return runtime.context.runs.find(runId)!.status;
 }
 
