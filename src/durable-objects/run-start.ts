@@ -82,7 +82,7 @@ function isEmpty({ resume, update, goto }: RunCommandBody): boolean {
 function toCommand(run: RunRecord, answers: readonly string[] | undefined): Command | undefined {
   const { command } = run.command.body;
   if (command === null || command === undefined || isEmpty(command)) return undefined;
-  const params: CommandParams<unknown, Record<string, unknown>> = {};
+  const params: CommandParams = {};
   const resume = Object.entries(answerMap(command)).filter(([id]) => answers?.includes(id) ?? true);
   if (resume.length > 0) params.resume = Object.fromEntries(resume);
   const update = toUpdate(run, command.update);

@@ -95,13 +95,14 @@ describe("tool_approval", () => {
       "error",
     ],
     ["reject without a word", { decisions: [{ type: "reject" }] }, [], "rejected this call of 'send'\n", "error"],
-  ])("%s", async (_name, answer, ran, content, status) => {
+  ])("%s", async (_name, ...row) => {
+    const [answer, ran, content, status] = row;
     const { start, answer: resume, sent, results } = asking();
     await start();
     await resume(answer);
     expect(sent).toEqual(ran);
     const [result] = await results();
-    expect([result?.status ?? "success", result?.text]).toEqual([status, expect.stringContaining(content)]);
+    expect([result?.status ?? "success", result?.text]).toEqual([status, expect.stringContaining(String(content))]);
   });
 
   it.each([
