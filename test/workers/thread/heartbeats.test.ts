@@ -30,7 +30,7 @@ it("drops a reader whose client left, and nobody looks any more once there is no
     const live = new LiveRuns(() => 0);
     let left = 0;
     const readers = Array.from({ length: 3 }, () => {
-      const source = { poll: async () => "none", hasText: () => false, signal: new VersionSignal() } as const;
+      const source = { poll: async () => "none" as const, hasText: () => false, signal: new VersionSignal() };
       const reader = new FrameReader({ source, now: () => 0, onCancel: () => void (left += 1) });
       live.watch(reader);
       return reader.stream().getReader();
