@@ -13,12 +13,18 @@ const LOCK_WAIT_MS = 5_000;
 export interface DeputyOptions {
   /** Laid over the caller's environment; `undefined` removes a variable. */
   readonly env?: Readonly<Record<string, string | undefined>>;
+  /** A wrangler configuration from the root of the repository, in place of `wrangler.toml`. */
+  readonly config?: string;
 }
+
+/** Beside `lead_agent` this serves the graphs of `test/support/graphs`. */
+export const WITH_TEST_GRAPHS = "test/support/clients.wrangler.toml";
 
 export class DeputyServer {
   readonly stateDir = mkdtempSync(join(tmpdir(), "deputy-e2e-"));
   readonly lines: string[] = [];
   readonly #env: Record<string, string | undefined>;
+  readonly #config: string | undefined;
   #server: DevServer | undefined;
   #port: number | undefined;
   #isMigrated = false;
@@ -32,6 +38,7 @@ export class DeputyServer {
       API_KEYS: undefined,
       ...options.env,
     };
+    this.#config = options.config;
   }
 
   get url(): string {
@@ -46,6 +53,7 @@ export class DeputyServer {
       stateDir: this.stateDir,
       isMigrated: this.#isMigrated,
       env: this.#env,
+      ...(this.#config === undefined ? {} : { config: this.#config }),
       onLine: (line) => this.lines.push(line),
     });
     this.#isMigrated = true;
