@@ -31,7 +31,7 @@ export type Polled = { readonly text: string } | "none" | "ended";
 /** What a `FrameReader` follows. */
 export interface TextSource {
   poll(): Promise<Polled>;
-  /** Whether `poll` would have text at once. */
+  /** Whether `poll` would answer at once, with text or with the end. */
   hasText(): boolean;
   readonly signal: VersionSignal;
 }
@@ -66,7 +66,8 @@ export class FrameCursor implements TextSource {
   }
 
   hasText(): boolean {
-    return this.#options.source.next(this.#cursor).kind === "frame";
+    const { source } = this.#options;
+    return source.next(this.#cursor).kind !== "none" || source.ended();
   }
 
   async poll(): Promise<Polled> {

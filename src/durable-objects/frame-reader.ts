@@ -50,7 +50,7 @@ export class FrameReader {
     return this.#closed;
   }
 
-  /** Ends the reader when it has frames waiting and nobody asked for them for `STALL_MS`. */
+  /** Ends the reader when something waits for it, be it the end, and nobody asked for it for `STALL_MS`. */
   endIfStalled(now: number): void {
     if (this.#closed || this.#idleSince === undefined || now - this.#idleSince < STALL_MS) return;
     if (!this.#options.source.hasText()) return;
@@ -69,6 +69,10 @@ export class FrameReader {
       } else {
         controller.enqueue(encoder.encode(text));
       }
+    } catch (fault) {
+      // The stream ends with it, and so does the watch over its reader.
+      this.#closed = true;
+      throw fault;
     } finally {
       this.#idleSince = this.#options.now();
     }

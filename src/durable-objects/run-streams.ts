@@ -57,7 +57,7 @@ export class RunStreams {
     const recorded: readonly string[] = run.command.body.stream_mode;
     const cursor = new FrameCursor({
       source: this.#source(run.runId),
-      afterId,
+      afterId: this.#idOf(run, afterId),
       wants: frameFilter({ modes, namespaces }),
       endsWithValues: modes.includes("values") && !recorded.includes("values"),
     });
@@ -101,7 +101,7 @@ export class RunStreams {
       open: (runId, afterId) =>
         new FrameCursor({
           source: this.#source(runId),
-          afterId,
+          afterId: this.#idOf(runs.find(runId), afterId),
           wants: (event) => !lifecycleOnly || event === "metadata" || event === "error",
           toId: (frameId) => `${runId}:${frameId}`,
         }),
@@ -169,6 +169,13 @@ export class RunStreams {
     if (this.#context.live.get(runId) !== undefined) return false;
     const stored = this.#context.runs.find(runId);
     return stored === undefined || isTerminal(stored.status);
+  }
+
+  /** An id that no frame of the run can have, whatever a crash took of them, is nowhere: from the start. */
+  #idOf(run: RunRecord | undefined, afterId: number): number {
+    if (run === undefined) return afterId;
+    const reserved = this.#context.live.get(run.runId)?.frames.reserved ?? run.framesReserved;
+    return afterId < reserved ? afterId : 0;
   }
 
   #source(runId: string): FrameSource {

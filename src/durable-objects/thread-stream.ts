@@ -52,6 +52,7 @@ export class ThreadCursor implements TextSource {
   }
 
   hasText(): boolean {
+    if (this.#runs.isClosing()) return true;
     return this.#current === undefined ? this.#nextRun() !== undefined : this.#current.cursor.hasText();
   }
 

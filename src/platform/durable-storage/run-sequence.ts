@@ -17,14 +17,18 @@ export class RunSequence {
     this.#sql = sql;
   }
 
-  /** The first run to end behind `after`, of those that have frames still; the first of all without it. */
+  /**
+   * The first run to end behind `after`, of those that have frames still; the first of all without it. `after` itself is
+   * never behind: what waited for an answer ends again when it is cancelled, at a later time.
+   */
   nextEnded(after: EndedRun | undefined): string | undefined {
     const rows = this.#sql.exec<{ run_id: string }>(
       `SELECT run_id FROM runs
-       WHERE status NOT IN ('pending', 'running') AND (updated_at, run_id) > (?, ?)
+       WHERE status NOT IN ('pending', 'running') AND (updated_at, run_id) > (?, ?) AND run_id <> ?
          AND EXISTS (SELECT 1 FROM frame_blocks WHERE frame_blocks.run_id = runs.run_id)
        ORDER BY updated_at, run_id LIMIT 1`,
       after?.updatedAt ?? 0,
+      after?.runId ?? "",
       after?.runId ?? "",
     );
     return rows.toArray()[0]?.run_id;

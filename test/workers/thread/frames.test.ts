@@ -234,6 +234,40 @@ describe("FrameReader", () => {
     });
   });
 
+  it("ends one that left the gap or the end of its run waiting, as one that left frames", async () => {
+    await inObject(async (storage) => {
+      const { frames, signal } = open(storage, { bytesMax: 1_000 });
+      for (let index = 0; index < 3; index += 1) {
+        frames.append("custom", JSON.stringify("x".repeat(600)));
+        frames.flush();
+      }
+      const behind = reader(
+        sourceOf(frames, signal, () => false),
+        { now: () => 0 },
+      );
+      const atEnd = reader(
+        { ...sourceOf(frames, signal, () => true), next: () => ({ kind: "none" }) },
+        { now: () => 0 },
+      );
+      const waiting = reader(
+        { ...sourceOf(frames, signal, () => false), next: () => ({ kind: "none" }) },
+        { now: () => 0 },
+      );
+      for (const each of [behind, atEnd, waiting]) {
+        each.stream();
+        each.endIfStalled(STALL_MS + 1);
+      }
+      expect([behind.closed, atEnd.closed, waiting.closed]).toEqual([true, true, false]);
+    });
+  });
+
+  it("is not looked after any more once what it shows cannot be read", async () => {
+    const source = { poll: () => Promise.reject(new Error("gone")), hasText: () => false, signal: new VersionSignal() };
+    const failing = new FrameReader({ source, now: () => 0 });
+    await expect(failing.stream().getReader().read()).rejects.toThrow("gone");
+    expect(failing.closed).toBe(true);
+  });
+
   it("says what is missing and gives the state when the asked frames are gone", async () => {
     await inObject(async (storage) => {
       const { frames, signal } = open(storage, { bytesMax: 1_000 });

@@ -152,6 +152,13 @@ describe("a run with every stream mode", () => {
     expect(await join(path, { "last-event-id": frames[at - 1]!.id! })).toEqual(frames.slice(at));
   });
 
+  it("replays from the start behind an id that no frame of the run can have", async () => {
+    const path = `/threads/${threadId}/runs/${runIdOf(frames)}/stream`;
+    for (const forged of ["-1", "-7", "0", "1.5", "1e300", "NaN", "junk", `${runIdOf(frames)}:3`, "9007199254740991"]) {
+      expect([forged, (await join(path, { "last-event-id": forged })).length]).toEqual([forged, frames.length]);
+    }
+  });
+
   it("a join shows the modes it asks for, each as it was recorded", async () => {
     const path = `/threads/${threadId}/runs/${runIdOf(frames)}/stream`;
     for (const mode of ALL) {
@@ -333,6 +340,25 @@ describe("a thread's stream", () => {
     expect(all.length).toBeGreaterThan(expected.length);
     const lifecycle = await follow(threadId, () => last, { after: "-", query: "?stream_mode=lifecycle" });
     expect(lifecycle).toEqual(all.filter(({ event }) => event === "metadata"));
+  });
+
+  it("does not tell a run again that waited for an answer and was cancelled; a place nobody gave out is the start", async () => {
+    const threadId = await newThread();
+    const asks = asking('@ call bash {"command": "echo 42"}', { interrupt_before: ["tools"] });
+    const waiting = await streamRun(threadId, asks);
+    const runId = runIdOf(waiting);
+    let last = "";
+    const following = follow(threadId, () => last, { after: `${runId}:${Number.MAX_SAFE_INTEGER}` });
+    // A tick: the second end must not share the first one's time.
+    await scheduler.wait(2);
+    expect((await send("POST", `/threads/${threadId}/runs/${runId}/cancel?wait=1`)).status).toBe(204);
+    const next = await streamRun(threadId, asking("@ say next"));
+    last = runIdOf(next);
+    await streamRun(threadId, asking("@ say after"));
+    const ids = (frames: readonly Frame[]) => frames.map(({ id }) => `${runIdOf(frames)}:${id}`);
+    expect((await following).map(({ id }) => id)).toEqual(
+      [waiting, next].flatMap((frames) => [...ids(frames), `${runIdOf(frames)}:end`]),
+    );
   });
 
   it("refuses what it cannot give, and a foreign thread is a missing one", async () => {
