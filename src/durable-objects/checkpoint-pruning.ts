@@ -2,6 +2,7 @@
  * Keeps the checkpoints of the last `checkpoint_runs_kept` runs. An older run's checkpoints go when a newer run ends, and
  * its frames with them: a `values` frame is a reference to a checkpoint, and would replay as an empty state.
  */
+import { isTerminal } from "../domain/run/run-status.ts";
 import { deltaFoldsOf } from "../agent/thread-state/delta-folds.ts";
 import { CheckpointRetention, decideKeepFrom } from "../platform/durable-storage/checkpoint-retention.ts";
 import type { ThreadContext } from "./thread-context.ts";
@@ -18,7 +19,7 @@ export class CheckpointPruning {
     const bases = this.#context.runs.newestBases(kept);
     const keepFrom = decideKeepFrom(bases, kept);
     if (keepFrom === null) return;
-    this.#expireFrames(kept);
+    this.#expireFrames(keepFrom);
     await this.#pruneBefore(keepFrom);
   }
 
@@ -27,7 +28,7 @@ export class CheckpointPruning {
     const { frames } = this.#context;
     const head = this.#context.headCheckpointId();
     if (head === null) return true;
-    for (let run = frames.oldestRun(); run !== undefined; run = frames.oldestRun()) frames.expire(run);
+    for (const run of frames.runs()) frames.expire(run);
     return this.#pruneBefore(head);
   }
 
@@ -44,14 +45,13 @@ export class CheckpointPruning {
     return pruned.ok;
   }
 
-  #expireFrames(kept: number): void {
+  /** Frames of a run name checkpoints behind its base: they stay as long as those do, whatever was accepted since. */
+  #expireFrames(keepFrom: string): void {
     const { frames, runs } = this.#context;
-    const [oldestKept] = runs.list({ limit: 1, offset: kept - 1 });
-    if (oldestKept === undefined) return;
-    let oldest = frames.oldestRun();
-    while (oldest !== undefined && oldest < oldestKept.runId) {
-      frames.expire(oldest);
-      oldest = frames.oldestRun();
+    for (const runId of frames.runs()) {
+      const run = runs.find(runId);
+      if (run === undefined || (isTerminal(run.status) && (run.baseCheckpointId ?? "") < keepFrom))
+        frames.expire(runId);
     }
   }
 }

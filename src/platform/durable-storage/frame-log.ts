@@ -151,7 +151,19 @@ export class FrameLog {
 
   /** The oldest run that still has frames. */
   oldestRun(): string | undefined {
-    const rows = this.#sql.exec<{ run_id: string }>("SELECT run_id FROM frame_blocks ORDER BY run_id LIMIT 1");
+    return this.#runAfter("");
+  }
+
+  /** Every run that has frames, oldest first; each is looked up when it is asked for. */
+  *runs(): Generator<string> {
+    for (let run = this.#runAfter(""); run !== undefined; run = this.#runAfter(run)) yield run;
+  }
+
+  #runAfter(runId: string): string | undefined {
+    const rows = this.#sql.exec<{ run_id: string }>(
+      "SELECT run_id FROM frame_blocks WHERE run_id > ? ORDER BY run_id LIMIT 1",
+      runId,
+    );
     return rows.toArray()[0]?.run_id;
   }
 

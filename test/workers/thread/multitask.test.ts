@@ -128,6 +128,27 @@ describe("multitask_strategy", () => {
     });
   });
 
+  it("a run that waits for later takes no frames from the one that just ended", async () => {
+    await withWakes(async (thread) => {
+      const hold = gate();
+      const runtime = await thread.create({ tools: [hold.tool], config: { runtime: { checkpoint_runs_kept: 1 } } });
+      const { runs, frames } = runtime.context;
+      const before = await startRun(runtime, "@ say before");
+      await ended(runtime, before.runId);
+      const first = await startRun(runtime, HOLDS);
+      await hold.entered;
+      const later = await startRun(runtime, "@ say later", { multitask_strategy: "enqueue", after_seconds: 3_600 });
+      hold.open();
+      await ended(runtime, first.runId);
+      // Pruning has been: what only the run before had is gone.
+      await eventually(
+        async () => frames.has(before.runId),
+        (kept) => !kept,
+      );
+      expect([runs.find(later.runId)!.status, frames.has(first.runId)]).toEqual(["pending", true]);
+    });
+  });
+
   it("reject: the thread is busy while a run waits, and the refusal names it", async () => {
     await withWakes(async (thread) => {
       const runtime = await thread.create();
