@@ -14,6 +14,7 @@ import type { RunRecord, RunStore } from "../platform/durable-storage/run-store.
 import type { ThreadRecord, ThreadStore } from "../platform/durable-storage/thread-store.ts";
 import type { AlarmSource } from "./object-alarm.ts";
 import { isLifecycle, RUN_GONE } from "./thread-log.ts";
+import { threadMetadata } from "./thread-metadata.ts";
 
 /** How soon a failed flush is tried again. */
 const RETRY_MS = 5_000;
@@ -25,6 +26,8 @@ export interface EventFlushPorts {
   readonly log: D1RunEventLog;
   /** Runs a write under this wake's epoch. */
   readonly fencing: Fencing;
+  /** The same for the deletion, behind which no other write comes. */
+  readonly lastFencing: Fencing;
   readonly now: () => number;
   /** Absent outside of tests. */
   readonly failpoint?: LocalFailpoint | undefined;
@@ -35,6 +38,7 @@ export class EventFlush implements AlarmSource {
   readonly #ports: EventFlushPorts;
   #running: Promise<void> | undefined;
   #again = false;
+  #isClosed = false;
   #retryAt: number | undefined;
 
   constructor(ports: EventFlushPorts) {
@@ -43,6 +47,11 @@ export class EventFlush implements AlarmSource {
 
   nextDueAt(): number | undefined {
     return this.#retryAt;
+  }
+
+  /** Events are on their way: should the object die now, somebody must look again. */
+  get isUnderWay(): boolean {
+    return this.#running !== undefined;
   }
 
   /** Starts a flush nobody waits for; a fault is noted and retried by the alarm. */
@@ -61,6 +70,7 @@ export class EventFlush implements AlarmSource {
 
   /** Resolves once everything appended before the call is in D1; rejects with D1's fault. */
   async flush(): Promise<void> {
+    if (this.#isClosed) return;
     if (this.#running !== undefined) {
       this.#again = true;
       return this.#running;
@@ -71,9 +81,15 @@ export class EventFlush implements AlarmSource {
     return this.#running;
   }
 
+  /** For the deletion: nothing is sent any more; resolves when what is under way has ended. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#running?.catch(() => undefined);
+  }
+
   async forgetThread(key: ThreadKey): Promise<void> {
     const now = this.#ports.now();
-    await this.#ports.fencing(({ epoch }) => this.#ports.log.deleteThread(key, { epoch, now }));
+    await this.#ports.lastFencing(({ epoch }) => this.#ports.log.deleteThread(key, { epoch, now }));
   }
 
   async #drain(): Promise<void> {
@@ -91,7 +107,7 @@ export class EventFlush implements AlarmSource {
 
   async #drainOnce(): Promise<void> {
     let pending = this.#ports.outbox.pending();
-    while (pending !== undefined) {
+    while (pending !== undefined && !this.#isClosed) {
       await this.#ports.failpoint?.("flush", pending.events.map((event) => event.event_type).join(" "));
       await this.#send(pending);
       this.#ports.outbox.settle(pending);
@@ -123,7 +139,7 @@ export class EventFlush implements AlarmSource {
       created_at: toIso(thread.createdAt),
       updated_at: toIso(Math.max(thread.updatedAt, newest?.updatedAt ?? 0)),
       status: decideThreadStatus(newest && { status: newest.status, waitsForAnswer: newest.interrupts !== null }),
-      metadata: thread.metadata,
+      metadata: threadMetadata(thread, newest),
     };
   }
 }

@@ -1,15 +1,15 @@
 /**
- * The thread itself: create, read, edit, delete. Owns the thread row; status and times are derived from the runs.
+ * The thread itself: create, read, edit. Owns the thread row; status and times are derived from the runs.
  */
 import { decideThreadStatus } from "../domain/run/run-status.ts";
 import { err, ok } from "../domain/shared/result.ts";
 import type { ThreadRecord } from "../platform/durable-storage/thread-store.ts";
-import { deleteThreadBatches } from "../platform/d1/retention-batches.ts";
 import type { RpcResult } from "../protocol/errors.ts";
 import type { ThreadAddress } from "../protocol/thread-rpc.ts";
 import type { CreateThreadBody, Thread, ThreadStateBody } from "../protocol/threads.ts";
 import type { StateService } from "./state-service.ts";
 import type { ThreadContext } from "./thread-context.ts";
+import { threadMetadata } from "./thread-metadata.ts";
 
 /** A thread row is one D1 row and one object row; metadata is what makes it grow. */
 const METADATA_CHARS_MAX = 64_000;
@@ -23,8 +23,9 @@ export class ThreadService {
     this.#state = state;
   }
 
+  /** A thread that is being deleted is gone for whoever asks. */
   exists(): boolean {
-    return this.#context.threads.load() !== undefined;
+    return this.#context.threads.load() !== undefined && !this.#context.threads.isDeleting();
   }
 
   async create(address: ThreadAddress, body: CreateThreadBody): Promise<RpcResult<Thread>> {
@@ -58,27 +59,6 @@ export class ThreadService {
     return this.get();
   }
 
-  /** Before the thread is removed: cancels what runs and waits for its end. */
-  async endRuns(): Promise<void> {
-    for (const run of this.#context.runs.active()) {
-      this.#context.runs.save({ ...run, cancelRequested: true });
-      const live = this.#context.live.get(run.runId);
-      live?.abort.abort();
-      await live?.done;
-    }
-  }
-
-  /** From D1 and from the object. D1 first: a crash between leaves a deletable thread. */
-  async remove(): Promise<RpcResult<null>> {
-    const thread = this.#context.thread();
-    await this.#context.flush.flush();
-    await deleteThreadBatches(this.#context.deps.db, thread.owner, thread.threadId);
-    await this.#context.flush.forgetThread({ owner: thread.owner, thread_id: thread.threadId });
-    await this.#context.storage.deleteAlarm();
-    await this.#context.storage.deleteAll();
-    return ok(null);
-  }
-
   #toThread(thread: ThreadRecord, state: ThreadStateBody): Thread {
     const newest = this.#context.runs.newest();
     const asked = state.tasks.filter((task) => task.interrupts.length > 0);
@@ -87,7 +67,7 @@ export class ThreadService {
       created_at: new Date(thread.createdAt).toISOString(),
       updated_at: new Date(Math.max(thread.updatedAt, newest?.updatedAt ?? 0)).toISOString(),
       ...(state.created_at === null ? {} : { state_updated_at: state.created_at }),
-      metadata: { ...thread.metadata },
+      metadata: threadMetadata(thread, newest),
       status: decideThreadStatus(newest && { status: newest.status, waitsForAnswer: newest.interrupts !== null }),
       values: state.values,
       interrupts: Object.fromEntries(asked.map((task) => [task.id, task.interrupts])),

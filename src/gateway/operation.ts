@@ -29,6 +29,8 @@ export interface JsonBody<B> {
   readonly schema: z.ZodType<B>;
   readonly bytesMax: number;
   readonly unsupported?: UnsupportedOptions;
+  /** What a client spells otherwise, as the shapes spell it; before anything is checked. */
+  readonly respell?: (json: unknown) => unknown;
 }
 
 interface Query<Q> {
@@ -129,7 +131,7 @@ async function parseBody<B>(
   if (body === undefined) return ok(undefined);
   const json = await readJson(request, body.bytesMax);
   if (!json.ok) return json;
-  const given = withoutUnsupported(json.value, body.unsupported ?? {});
+  const given = withoutUnsupported(body.respell?.(json.value) ?? json.value, body.unsupported ?? {});
   if (!given.ok) return given;
   const parsed = parsePart(body.schema, given.value, "body");
   return parsed.ok ? ok({ sent: given.value, parsed: parsed.value }) : parsed;

@@ -28,11 +28,19 @@ interface PlannedRun {
   readonly command: RunCommand;
 }
 
-/** The SDK sends the assistant's id under its own name as well. */
-function withoutAlias(element: unknown): unknown {
-  if (typeof element !== "object" || element === null || !("assistantId" in element)) return element;
-  const { assistantId: _alias, ...body } = element;
-  return body;
+/**
+ * `createBatch` of the SDK sends options under its own camelCase names, and the assistant's id under both: they are read
+ * as what they mean. One that is given twice with two values is left, and refused as the unknown field it is.
+ */
+function withWireNames(element: unknown): unknown {
+  if (typeof element !== "object" || element === null || Array.isArray(element)) return element;
+  const given = element as Record<string, unknown>;
+  const renamed = Object.entries(given).map(([name, value]) => {
+    const wireName = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    const clashes = wireName !== name && Object.hasOwn(given, wireName) && given[wireName] !== value;
+    return [clashes ? name : wireName, value] as const;
+  });
+  return Object.fromEntries(renamed);
 }
 
 const createBatch = operation({
@@ -43,7 +51,8 @@ const createBatch = operation({
   summary: "Starts runs, each on a thread of its own; all of them, or none when one is refused.",
   body: {
     ...RUN_BODY,
-    schema: z.array(z.preprocess(withoutAlias, createRunBodySchema)).min(1).max(RUNS_PER_BATCH_MAX),
+    schema: z.array(createRunBodySchema).min(1).max(RUNS_PER_BATCH_MAX),
+    respell: (json) => (Array.isArray(json) ? json.map(withWireNames) : json),
   },
   responses: { 200: { description: "The runs, in the order of the request.", schema: z.array(runSchema) } },
   errors: ["not_found"],

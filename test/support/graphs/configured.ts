@@ -53,6 +53,14 @@ export const ownSaver = saying(({ configurable }) => `thread ${String(configurab
 });
 export const noSaver = saying(() => "kept all the same").compile({ checkpointer: false });
 
+/** Which headers of the request reached the graph. */
+export const forwarded = saying(({ configurable = {} }) =>
+  Object.entries(configurable)
+    .filter(([name]) => name.startsWith("x-"))
+    .map(([name, value]) => `${name}=${String(value)}`)
+    .join(),
+).compile();
+
 export class OutOfPaperError extends Error {
   override readonly name = "OutOfPaperError";
 }

@@ -3,7 +3,7 @@ import configuration from "../../../deputy.config.ts";
 import { defineConfig } from "../../../src/config.ts";
 import { chatting } from "./chatting.ts";
 import { commanding } from "./commanding.ts";
-import { contextual, counting, dynamic, failing, noSaver, ownSaver } from "./configured.ts";
+import { contextual, counting, dynamic, failing, forwarded, noSaver, ownSaver } from "./configured.ts";
 import { fanOut } from "./fan-out.ts";
 import { functional } from "./functional.ts";
 import { nested } from "./nested.ts";
@@ -21,6 +21,7 @@ export default defineConfig({
     own_saver: ownSaver,
     no_saver: noSaver,
     failing,
+    forwarded,
     chatting,
     functional,
     versioned: { graph: signing("two"), version: "2", previous: { "1": signing("one") } },

@@ -175,6 +175,27 @@ describe("POST /runs/batch", () => {
     expect(values.map(({ messages }) => messages.at(-1)!.content)).toEqual(["one", "two"]);
   });
 
+  it("takes the SDK's own spelling of an option for the option it is: honoured, or refused by its name", async () => {
+    const spelt = {
+      ...asking("@ say x"),
+      assistantId: "lead_agent",
+      multitaskStrategy: "enqueue",
+      streamSubgraphs: true,
+    };
+    const [run] = await sendJson<Run[]>("POST", "/runs/batch", [spelt]);
+    expect(run).toMatchObject({ multitask_strategy: "enqueue", kwargs: { stream_subgraphs: true } });
+    const refused = [
+      [{ feedbackKeys: ["score"] }, { code: "unsupported_option", details: { field: "feedback_keys", index: 0 } }],
+      [{ onCompletion: "delete" }, { code: "unsupported_option", details: { field: "on_completion", index: 0 } }],
+      [{ assistantId: "other" }, { code: "invalid_request" }],
+      [{ madeUp: 1 }, { code: "invalid_request" }],
+    ] as const;
+    for (const [option, refusal] of refused) {
+      const response = await send("POST", "/runs/batch", [{ ...asking("@ say never"), ...option }]);
+      expect([response.status, await response.json()]).toMatchObject([422, refusal]);
+    }
+  });
+
   it("starts none when one is refused, and says which", async () => {
     const before = await threadCount();
     const good = asking("@ say never");
