@@ -5,14 +5,25 @@
 import { err, ok } from "../domain/shared/result.ts";
 import type { RpcResult } from "../protocol/errors.ts";
 import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
+import { NO_WEBHOOKS } from "../platform/webhook/webhook-sender.ts";
 import type { RunCommand } from "../protocol/thread-rpc.ts";
 import { refuseSize } from "./run-acceptance.ts";
 import { prepareLeadInput } from "./run-input.ts";
+import { checkpointOf } from "./run-start.ts";
 import type { ThreadObjectDeps } from "./thread-context.ts";
 
-export function checkFreshRun({ catalog, newId }: ThreadObjectDeps, command: RunCommand): RpcResult<null> {
-  const { input } = command.body;
+export function checkFreshRun(deps: ThreadObjectDeps, command: RunCommand): RpcResult<null> {
+  const { catalog, newId, webhooks = NO_WEBHOOKS } = deps;
+  const { input, webhook } = command.body;
   if (!catalog.has(command.graph_id)) return err({ code: "not_found", message: `no graph '${command.graph_id}'` });
+  const deliverable = webhook === null || webhook === undefined ? ok(null) : webhooks.check(webhook);
+  if (!deliverable.ok) return deliverable;
+  const at = checkpointOf(command.body);
+  if (at !== undefined) return err({ code: "not_found", message: `no checkpoint '${at}' on a new thread` });
+  if (command.body.command !== null && command.body.command !== undefined) {
+    const message = "command: a new thread has no state to apply it to";
+    return err({ code: "invalid_request", message, details: { path: ["command"] } });
+  }
   if (input === null || input === undefined) {
     const message = "input: required on a thread without state";
     return err({ code: "invalid_request", message, details: { path: ["input"] } });

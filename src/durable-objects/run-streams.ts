@@ -64,7 +64,7 @@ export class RunStreams {
     return this.#respond(cursor, {
       headers: this.#locations(run),
       onCancel: () => {
-        if (cancelOnDisconnect) void this.#runs.cancel(run.runId, { wait: false });
+        if (cancelOnDisconnect) this.#cancelActive(run.runId);
       },
     });
   }
@@ -118,7 +118,7 @@ export class RunStreams {
           if (ended) controller.close();
         },
         cancel: () => {
-          if (options.cancelOnDisconnect) void this.#runs.cancel(run.runId, { wait: false });
+          if (options.cancelOnDisconnect) this.#cancelActive(run.runId);
         },
       },
       { highWaterMark: 0 },
@@ -126,6 +126,12 @@ export class RunStreams {
     return new Response(body, {
       headers: { ...this.#locations(run), ...UNCOMPRESSED, "content-type": "application/json" },
     });
+  }
+
+  /** The client left. A run that has ended asking keeps its question: whoever comes next can answer it. */
+  #cancelActive(runId: string): void {
+    const run = this.#context.runs.find(runId);
+    if (run !== undefined && !isTerminal(run.status)) void this.#runs.cancel(runId, { wait: false });
   }
 
   async #finalValues(runId: string): Promise<string> {
