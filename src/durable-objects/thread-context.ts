@@ -258,6 +258,7 @@ export class ThreadContext {
       runs: this.runs,
       log: new D1RunEventLog(this.deps.db),
       fencing: (write) => this.wake.fenced(write),
+      lastFencing: (write) => this.wake.fencedLast(write),
       now: () => this.now(),
       failpoint: this.failpoint,
       onFault: (fault) => {

@@ -27,7 +27,7 @@ import type {
   UpdateStateBody,
 } from "../protocol/threads.ts";
 import type { TokenUsage, TokenUsageQuery } from "../protocol/token-usage.ts";
-import { noThread } from "./no-thread.ts";
+import { beingDeleted, noThread } from "./no-thread.ts";
 import { type FileContent, ThreadFiles } from "./thread-files.ts";
 import { principalOf } from "./principal-of.ts";
 import type { ThreadObjectDeps } from "./thread-context.ts";
@@ -60,14 +60,16 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
 
   override async alarm(): Promise<void> {
     const runtime = await this.#awake();
-    await runtime?.onAlarm();
+    // Of a deletion, which the wake has just tried: finished, or tried again by the next alarm.
+    if (runtime === undefined || runtime.deletion.isStored()) return;
+    if (runtime.threads.exists()) await runtime.onAlarm();
   }
 
   async createThread(address: ThreadAddress, body: CreateThreadBody): Promise<RpcResult<Thread>> {
     const tooLarge = refuseMetadata(body.metadata);
     if (tooLarge !== undefined) return tooLarge;
     const runtime = await this.#accepting();
-    return runtime.threads.create(address, body);
+    return runtime === undefined ? err(beingDeleted(address)) : runtime.threads.create(address, body);
   }
 
   async getThread(address: ThreadAddress): Promise<RpcResult<Thread>> {
@@ -79,8 +81,11 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
   }
 
   async deleteThread(address: ThreadAddress): Promise<RpcResult<null>> {
-    const runtime = await this.#existing(address);
-    if (runtime === undefined) return err(noThread(address));
+    // One that was begun before is not unknown: whoever asks again hears that it is done, or why it is not.
+    const isBegun = hasSchema(this.ctx.storage) && this.#start().deletion.isStored();
+    const runtime = await this.#awake();
+    if (runtime === undefined) return isBegun ? ok(null) : err(noThread(address));
+    if (!isBegun && !runtime.threads.exists()) return err(noThread(address));
     this.#deletion ??= this.#delete(runtime).finally(() => {
       this.#deletion = undefined;
     });
@@ -209,18 +214,20 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
     return this.#on(address, (runtime) => runtime.batches.poke(batchIds));
   }
 
-  /** Runs end before batches: a run could still submit one. */
   async #delete(runtime: ThreadRuntime): Promise<RpcResult<null>> {
-    runtime.context.close();
     try {
-      await runtime.threads.endRuns();
-      await runtime.batches.cancelAll();
-      return await runtime.threads.remove();
+      await runtime.deletion.run();
+      return ok(null);
     } finally {
-      // Also when D1 failed: the thread is there still and a fresh runtime opens it again.
-      this.#runtime = undefined;
-      this.#woken = undefined;
+      this.#forget(runtime);
     }
+  }
+
+  /** The next event composes anew: an empty object, or one that goes on with its deletion. */
+  #forget(runtime: ThreadRuntime): void {
+    if (this.#runtime !== runtime) return;
+    this.#runtime = undefined;
+    this.#woken = undefined;
   }
 
   /** Answers with the thread's runtime, or that there is no such thread. */
@@ -234,10 +241,11 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
     return runtime?.threads.exists() === true ? runtime : undefined;
   }
 
-  /** The runtime of a thread that may not exist yet; storage gets its schema here. */
-  async #accepting(): Promise<ThreadRuntime> {
+  /** The runtime of a thread that may not exist yet; storage gets its schema here. `undefined` while it is being deleted. */
+  async #accepting(): Promise<ThreadRuntime | undefined> {
     ensureSchema(this.ctx.storage);
     const runtime = await this.#awake();
+    if (runtime?.deletion.isStored() === true) return undefined;
     return runtime ?? this.#start();
   }
 
@@ -247,6 +255,7 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
     if (existing !== undefined) return { runtime: existing };
     if (command.body.if_not_exists !== "create") return undefined;
     const runtime = await this.#accepting();
+    if (runtime === undefined) throw new Error(beingDeleted(address).message);
     runtime.context.name(address.thread_id);
     return { runtime, newThread: address };
   }
@@ -265,7 +274,9 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
       this.#woken = undefined;
       throw fault;
     }
-    return runtime;
+    const { deletion } = runtime;
+    if (deletion.isDone || deletion.isStored()) this.#forget(runtime);
+    return deletion.isDone ? undefined : runtime;
   }
 
   #start(): ThreadRuntime {

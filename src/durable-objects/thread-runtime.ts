@@ -15,6 +15,7 @@ import { StateService } from "./state-service.ts";
 import { ThreadContext, type ThreadObjectDeps } from "./thread-context.ts";
 import { CheckpointPruning } from "./checkpoint-pruning.ts";
 import { ThreadBatches } from "./thread-batches.ts";
+import { ThreadDeletion } from "./thread-deletion.ts";
 import { ThreadService } from "./thread-service.ts";
 
 export class ThreadRuntime {
@@ -25,6 +26,7 @@ export class ThreadRuntime {
   readonly streams: RunStreams;
   readonly batches: ThreadBatches;
   readonly recovery: RunRecovery;
+  readonly deletion: ThreadDeletion;
   readonly #expiry: FrameExpiry;
   readonly #pruning: CheckpointPruning;
   readonly #alarm: ObjectAlarm;
@@ -56,12 +58,25 @@ export class ThreadRuntime {
     this.streams = new RunStreams(this.context, this.runs);
     this.batches = new ThreadBatches(this.context, () => this.arm());
     this.recovery = new RunRecovery(this.context, this.runs);
+    this.deletion = new ThreadDeletion({
+      context: this.context,
+      cancelBatches: () => this.batches.cancelAll(),
+      arm: () => this.arm(),
+    });
     this.#pruning = new CheckpointPruning(this.context);
     const { frames_ttl_seconds } = deps.config.runtime;
     this.#expiry = new FrameExpiry(this.context.frames, this.context.runs, frames_ttl_seconds * 1_000);
     this.#alarm = new ObjectAlarm(
       storage,
-      [this.#keepAlive(), this.runs.due, this.context.flush, this.#expiry, this.batches, this.context.webhooks],
+      [
+        this.#keepAlive(),
+        this.runs.due,
+        this.context.flush,
+        this.#expiry,
+        this.batches,
+        this.context.webhooks,
+        this.deletion,
+      ],
       () => {
         this.context.meter.bill("alarm", 1);
       },
@@ -70,6 +85,7 @@ export class ThreadRuntime {
 
   /** Called on every wake before anything else is served: a run that died with the last wake goes on. */
   async wake(): Promise<void> {
+    if (this.deletion.isStored()) return this.deletion.finish();
     if (!this.threads.exists()) return;
     await this.recover();
     if (this.context.outbox.pending() !== undefined) this.context.flush.kick();
@@ -89,6 +105,8 @@ export class ThreadRuntime {
 
   async #look(): Promise<void> {
     this.#alarm.fired();
+    if (this.deletion.isDone) return;
+    if (this.deletion.isStored()) return this.deletion.finish();
     const now = this.context.now();
     // A run whose end could not be committed has no driver any more: it is found here, within one keep-alive.
     await this.recover();
@@ -116,8 +134,9 @@ export class ThreadRuntime {
     });
   }
 
-  arm(): Promise<void> {
-    return this.#alarm.arm();
+  async arm(): Promise<void> {
+    if (this.deletion.isDone) return;
+    await this.#alarm.arm();
   }
 
   async #afterRun(): Promise<void> {

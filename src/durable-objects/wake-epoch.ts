@@ -21,6 +21,7 @@ export interface WakeEpochPorts {
 export class WakeEpoch {
   readonly #ports: WakeEpochPorts;
   #epoch: number | undefined;
+  #isClosed = false;
 
   constructor(ports: WakeEpochPorts) {
     this.#ports = ports;
@@ -43,12 +44,23 @@ export class WakeEpoch {
 
   /** Runs a write to D1 under this epoch; one that a later instance's fence refuses is reported and thrown. */
   async fenced<T>(write: (thread: FencedThread) => Promise<T>): Promise<T> {
+    return this.#fenced(write, () => !this.#isClosed);
+  }
+
+  /** The deletion's: a thread that is being deleted writes nothing else, and gets nothing past its own fence. */
+  async fencedLast<T>(write: (thread: FencedThread) => Promise<T>): Promise<T> {
+    this.#isClosed = true;
+    return this.#fenced(write, () => true);
+  }
+
+  async #fenced<T>(write: (thread: FencedThread) => Promise<T>, isAllowed: () => boolean): Promise<T> {
     this.assertCurrent();
+    if (!isAllowed()) throw new Error("the thread is being deleted");
     const { owner, threadId } = this.#ports.thread();
     try {
       return await write({ owner, threadId, epoch: this.take() });
     } catch (fault) {
-      if (!(fault instanceof StaleEpochError)) throw fault;
+      if (!(fault instanceof StaleEpochError) || !isAllowed()) throw fault;
       this.#ports.report("a write to D1 of an older epoch was refused", { thread_id: threadId, fault: fault.message });
       this.#raise(fault.newest);
       return write({ owner, threadId, epoch: this.take() });

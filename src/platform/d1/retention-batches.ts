@@ -21,8 +21,10 @@ const PARTS: readonly (readonly [table: string, key: string])[] = [
   ["live_batches", "batch_id"],
 ];
 
-/** Answers how many batches were removed. */
+/** Answers how many batches were removed. `db` stands behind the fence that the thread's deletion has set. */
 export async function deleteThreadBatches(db: D1Access, owner: string, threadId: string): Promise<number> {
+  const forget = db.prepare("DELETE FROM batch_submissions WHERE owner = ?1 AND thread_id = ?2");
+  await db.batch([forget.bind(owner, threadId)]);
   const find = db
     .prepare("SELECT batch_id FROM batches WHERE owner = ?1 AND thread_id = ?2 LIMIT ?3")
     .bind(owner, threadId, DELETE_BATCHES_PAGE);
@@ -43,7 +45,7 @@ async function deleteBatch(db: D1Access, batchId: string): Promise<void> {
       )
       .bind(batchId, DELETE_BATCH_ROWS_CHUNK);
     let changes = DELETE_BATCH_ROWS_CHUNK;
-    while (changes === DELETE_BATCH_ROWS_CHUNK) changes = (await statement.run()).meta.changes;
+    while (changes === DELETE_BATCH_ROWS_CHUNK) changes = (await db.batch([statement]))[0]?.meta.changes ?? 0;
   }
-  await db.prepare("DELETE FROM batches WHERE batch_id = ?1").bind(batchId).run();
+  await db.batch([db.prepare("DELETE FROM batches WHERE batch_id = ?1").bind(batchId)]);
 }

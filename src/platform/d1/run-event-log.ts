@@ -12,6 +12,7 @@ import type { RunEvent } from "../../protocol/run-events.ts";
 import type { RunStatus } from "../../protocol/runs.ts";
 import type { ThreadStatus } from "../../protocol/threads.ts";
 import { encodeEvents } from "./encoded-events.ts";
+import { deleteThreadBatches } from "./retention-batches.ts";
 import { batchBehind, closeFence, holdFence, takeFence } from "./fence.ts";
 
 export interface ThreadKey {
@@ -127,7 +128,10 @@ export class D1RunEventLog {
     ];
   }
 
-  /** Removes every row of the thread: first what lists show, then the log in bounded statements. Safe to repeat. */
+  /**
+   * Removes every row of the thread: first what lists show, then the log and the batches in bounded statements. Safe to
+   * repeat. From the first statement on nothing of this thread's instances gets in; its fence stays.
+   */
   async deleteThread(key: ThreadKey, { epoch, now }: Deletion): Promise<void> {
     const { owner, thread_id } = key;
     const thread = { owner, threadId: thread_id, epoch };
@@ -136,9 +140,11 @@ export class D1RunEventLog {
       this.#db.prepare("DELETE FROM threads WHERE owner = ?1 AND thread_id = ?2").bind(owner, thread_id),
       this.#db.prepare("DELETE FROM runs WHERE owner = ?1 AND thread_id = ?2").bind(owner, thread_id),
     ]);
-    await this.#deleteEvents(key, { run_id: null, first: 0, last: Number.MAX_SAFE_INTEGER }, (statements) =>
-      batchBehind(this.#db, { fence: holdFence(this.#db, closed), thread: closed }, statements),
-    );
+    const behind = <T>(statements: D1PreparedStatement[]) =>
+      batchBehind<T>(this.#db, { fence: holdFence(this.#db, closed), thread: closed }, statements);
+    await this.#deleteEvents(key, { run_id: null, first: 0, last: Number.MAX_SAFE_INTEGER }, behind);
+    const db = { prepare: (sql: string) => this.#db.prepare(sql), batch: behind };
+    await deleteThreadBatches(db, owner, thread_id);
   }
 
   /** Removes a run's row and its events. Safe to repeat until the row is gone, which comes last. */

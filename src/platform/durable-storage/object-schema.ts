@@ -9,7 +9,13 @@ import { BATCH_WINDOW_SCHEMA } from "./batch-window-store.ts";
 import { CHECKPOINT_SCHEMA } from "./checkpoint-schema.ts";
 import { GRANT_SCHEMA } from "./grant-store.ts";
 import { IDEMPOTENCY_SCHEMA } from "./idempotency-store.ts";
-import { RUN_MULTITASK_SCHEMA, RUN_NOTES_SCHEMA, RUN_SCHEMA, RUN_USAGE_SCHEMA } from "./run-schema.ts";
+import {
+  RUN_MULTITASK_SCHEMA,
+  RUN_NOTES_SCHEMA,
+  RUN_SCHEMA,
+  RUN_USAGE_SCHEMA,
+  THREAD_DELETION_SCHEMA,
+} from "./run-schema.ts";
 import { TOOL_START_SCHEMA } from "./tool-start-store.ts";
 import { WEBHOOK_SCHEMA } from "./webhook-store.ts";
 import { WORKSPACE_SCHEMA } from "../workspace/workspace-schema.ts";
@@ -27,6 +33,7 @@ export const OBJECT_SCHEMA: readonly SchemaStep[] = [
   RUN_MULTITASK_SCHEMA,
   WEBHOOK_SCHEMA,
   IDEMPOTENCY_SCHEMA,
+  THREAD_DELETION_SCHEMA,
 ];
 
 /** Brings storage to the code's schema; cheap when it is there (two small reads). */

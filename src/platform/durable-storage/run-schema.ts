@@ -92,3 +92,9 @@ export const RUN_MULTITASK_SCHEMA: SchemaStep = {
     "ALTER TABLE runs ADD COLUMN base_extras TEXT",
   ],
 };
+
+/** Since when the thread is to be gone: what a deletion writes first, so that whoever wakes next finishes it. */
+export const THREAD_DELETION_SCHEMA: SchemaStep = {
+  id: "thread-deletion-1",
+  statements: ["ALTER TABLE thread ADD COLUMN deleting_since INTEGER"],
+};

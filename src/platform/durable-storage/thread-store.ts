@@ -54,6 +54,19 @@ export class ThreadStore {
     return this.#sql.exec<{ epoch: number }>("SELECT epoch FROM thread WHERE id = 1").toArray()[0]?.epoch ?? 0;
   }
 
+  /** True from the moment a deletion was asked for. */
+  isDeleting(): boolean {
+    const [row] = this.#sql
+      .exec<{ since: number | null }>("SELECT deleting_since AS since FROM thread WHERE id = 1")
+      .toArray();
+    return row !== undefined && row.since !== null;
+  }
+
+  /** There is no way back. */
+  markDeleting(now: number): void {
+    this.#sql.exec("UPDATE thread SET deleting_since = ? WHERE id = 1 AND deleting_since IS NULL", now);
+  }
+
   save(thread: ThreadRecord): void {
     this.#sql.exec(
       `INSERT INTO thread (id, v, owner, thread_id, metadata, created_at, updated_at, epoch)

@@ -66,7 +66,7 @@ describe("an instance that was replaced and goes on", () => {
   it("a thread that was deleted and made again gets past the fence of its predecessor", async () => {
     await withWakes(async (thread) => {
       const first = await thread.create();
-      await first.threads.remove();
+      await first.deletion.run();
       ensureSchema(thread.storage);
       const again = await thread.create();
       await again.context.flush.flush();

@@ -36,6 +36,7 @@ function scene(storage: DurableObjectStorage, before: (outbox: EventOutbox) => v
     runs: new RunStore(storage.sql),
     log: new D1RunEventLog(withBefore(() => before(outbox))),
     fencing: (write) => write({ owner: "alice", threadId: "t", epoch: 1 }),
+    lastFencing: (write) => write({ owner: "alice", threadId: "t", epoch: 1 }),
     now: () => 1_000,
     onFault: () => {},
   });
