@@ -202,3 +202,54 @@ describe("rollback of a run that went on where another one waited", () => {
     });
   });
 });
+
+describe("a run that went on from a wait and waits again", () => {
+  /** The first run asks; the second goes on without an answer and so asks again. */
+  async function askingAgain(thread: ThreadWakes) {
+    const { runtime, runId: first } = await waiting(thread);
+    await runtime.context.flush.flush();
+    const stored = stateRows(thread);
+    const second = await goOn(runtime);
+    expect(runtime.context.runs.find(second)).toMatchObject({ status: "interrupted", interrupts: [{}, {}] });
+    return { runtime, first, second, stored };
+  }
+  const copies = ({ storage }: ThreadWakes) =>
+    storage.sql.exec("SELECT 1 FROM checkpoint_writes WHERE thread_id LIKE 'base/%'").toArray().length;
+
+  it("is taken back to the byte, its frames too, and the first one waits again", async () => {
+    await withWakes(async (thread) => {
+      const { runtime, first, second, stored } = await askingAgain(thread);
+      expect(runtime.context.frames.has(second)).toBe(true);
+      expect((await runtime.runs.cancel(second, { wait: true, action: "rollback" })).ok).toBe(true);
+      expect(stateRows(thread)).toBe(stored);
+      expect(runtime.context.frames.has(second)).toBe(false);
+      expect(runtime.context.runs.newestStarted()).toMatchObject({ runId: first, interrupts: [{}, {}] });
+    });
+  });
+
+  it("keeps nothing of what it could have gone back to once somebody ends it", async () => {
+    await withWakes(async (thread) => {
+      const { runtime, second } = await askingAgain(thread);
+      const { toolStarts } = runtime.context;
+      expect(copies(thread)).toBeGreaterThan(0);
+      toolStarts.add("call_open", "");
+      expect((await runtime.runs.cancel(second, { wait: true })).ok).toBe(true);
+      expect(copies(thread)).toBe(0);
+      expect(toolStarts.all()).toEqual([]);
+      await expectClosed(runtime, thread, second);
+    });
+  });
+
+  it("is refused a rollback once a later run started from it, also when that one was taken back; the state stays", async () => {
+    await withWakes(async (thread) => {
+      const { runtime, second } = await askingAgain(thread);
+      const third = await goOn(runtime);
+      expect((await runtime.runs.cancel(third, { wait: true, action: "rollback" })).ok).toBe(true);
+      const stored = stateRows(thread);
+      const refused = await runtime.runs.cancel(second, { wait: true, action: "rollback" });
+      expect(refused).toMatchObject({ ok: false, error: { code: "not_cancellable" } });
+      expect(stateRows(thread)).toBe(stored);
+      expect(runtime.context.runs.find(second)).toMatchObject({ status: "interrupted", interrupts: [{}, {}] });
+    });
+  });
+});

@@ -137,7 +137,7 @@ it("creates of one Idempotency-Key with enqueue are one waiting run, and the sam
     const body = createRunBodySchema.parse(asking("@ say once", { multitask_strategy: "enqueue" }));
     const command = { graph_id: "lead_agent", body, idempotency: { key: "key", body_hash: "hash" } };
     const taken = await Promise.all(Array.from({ length: 5 }, () => runtime.runs.create(command)));
-    expect(taken).toMatchObject(Array(5).fill({ ok: true, value: { status: "pending" } }));
+    expect(taken.map((each) => each.ok && each.value.status)).toEqual(Array(5).fill("pending"));
     const [runId, ...others] = new Set(taken.map((each) => (each.ok ? each.value.runId : "")));
     expect(others).toEqual([]);
     hold.release();
@@ -183,7 +183,7 @@ it("a state edited since a run asked keeps that run from being rolled back: the 
     const runtime = await thread.create();
     const run = await startRun(runtime, "@ call ls {}\n@ say done", { interrupt_before: ["tools"] });
     await ended(runtime, run.runId);
-    const edited = await runtime.state.update({ values: { title: "edited" } } as never);
+    const edited = await runtime.state.update({ values: { title: "edited" } });
     expect(edited.ok).toBe(true);
     const head = runtime.context.headCheckpointId();
     const refused = await runtime.runs.cancel(run.runId, { wait: true, action: "rollback" });
