@@ -91,7 +91,7 @@ async function serve(served: Served, request: IncomingMessage, response: ServerR
 }
 
 async function answer(served: Served, response: ServerResponse, body: AnthropicRequest): Promise<void> {
-  const spoken = answerFromScript(toConversation(body));
+  const spoken = toSpoken(body);
   const asked = spoken.failure;
   const failure = asked && served.attempts.next(spoken.turnKey) <= asked.times ? asked : undefined;
   if (failure?.kind === "status") {
@@ -106,6 +106,16 @@ async function answer(served: Served, response: ServerResponse, body: AnthropicR
     failure,
     issue: (signature, thinking) => served.issued.set(signature, thinking),
   });
+}
+
+/** A request to go on with a broken answer is the one that was answered so far; what is left of that comes. */
+function toSpoken(body: AnthropicRequest): ScriptedAnswer {
+  const [begun, goOn] = body.messages.slice(-2);
+  if (begun === undefined || goOn === undefined || !textOf(goOn.content).startsWith("<continue_answer>"))
+    return answerFromScript(toConversation(body));
+  const whole = answerFromScript(toConversation({ ...body, messages: body.messages.slice(0, -2) }));
+  const said = textOf(begun.content);
+  return { ...whole, text: whole.text.startsWith(said) ? whole.text.slice(said.length) : `LOST ${said}` };
 }
 
 async function stream(

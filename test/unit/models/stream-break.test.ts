@@ -2,7 +2,7 @@
  * An answer that breaks off in its middle, over real HTTP: the server ends the stream after half of the tokens, resets it, or
  * sends an error. Asked for again or gone on with, as the model is configured.
  */
-import { type AIMessage, AIMessageChunk, HumanMessage } from "@langchain/core/messages";
+import { type AIMessage, AIMessageChunk, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { modelErrors } from "../../../src/agent/hooks/model-errors.ts";
 import { usageOfAnswer } from "../../../src/agent/models/answer-usage.ts";
@@ -13,6 +13,7 @@ import { ModelFailure } from "../../../src/agent/models/model.ts";
 import { STREAM_BREAKS_KEY } from "../../../src/agent/models/stream-breaks.ts";
 import { parseDeputyConfig } from "../../../src/config.ts";
 import { toRetryPolicy } from "../../../src/domain/model-errors/retry-policy.ts";
+import { type AnthropicServer, startAnthropicServer } from "../../support/anthropic-server.ts";
 import { type ModelServer, startModelServer } from "../../support/model-server.ts";
 import { wireText } from "../../support/model-wire.ts";
 
@@ -37,15 +38,31 @@ interface Turn {
   readonly told: readonly Record<string, unknown>[];
 }
 
+interface TurnOptions {
+  readonly signal?: AbortSignal;
+  readonly onWait?: () => void;
+  /** The server in place of OpenAI's. */
+  readonly anthropic?: AnthropicServer;
+  /** What the model is configured with besides. */
+  readonly model?: Record<string, unknown>;
+  /** What came behind the prompt. */
+  readonly since?: readonly BaseMessage[];
+}
+
 async function turn(
   stream_break: "retry" | "continue",
   lines: readonly string[],
-  options: { signal?: AbortSignal; onWait?: () => void } = {},
+  options: TurnOptions = {},
 ): Promise<Turn> {
-  const config = parseDeputyConfig({ models: [{ name: "gpt", provider: "openai", stream_break }] });
+  const { anthropic } = options;
+  const provider = anthropic === undefined ? "openai" : "anthropic";
+  const config = parseDeputyConfig({ models: [{ name: "gpt", provider, stream_break, ...options.model }] });
   const models = createModelCatalog({
     models: config.models,
-    credentials: { openaiApiKey: "k", openaiBaseUrl: server.url },
+    credentials:
+      anthropic === undefined
+        ? { openaiApiKey: "k", openaiBaseUrl: server.url }
+        : { anthropicApiKey: "k", anthropicBaseUrl: anthropic.url },
     modelIdleMs: 10_000,
     newId: () => `m-${(ids += 1)}`,
     random: Math.random,
@@ -76,7 +93,8 @@ async function turn(
     ...(options.signal === undefined ? {} : { signal: options.signal }),
   };
   const prompt = new HumanMessage(lines.map((line) => `@ ${line}`).join("\n"));
-  const request = { messages: [prompt], tools, model: models.find("gpt")! };
+  const thinking = options.model?.["thinking"] === true;
+  const request = { messages: [prompt, ...(options.since ?? [])], tools, model: models.find("gpt")!, thinking };
   const answer = await hook.wrapModelCall!(request, ({ model, ...asked }) => model!.generate(asked, runConfig), {
     config: runConfig,
     runId: "r",
@@ -196,6 +214,47 @@ describe("continue", () => {
     });
     await expect(cancelled).rejects.toThrow("cancelled");
     expect(server.requests).toHaveLength(1);
+  });
+});
+
+describe("continue, of Anthropic's models", () => {
+  let anthropic: AnthropicServer;
+  beforeEach(async () => {
+    anthropic = await startAnthropicServer();
+  });
+  afterEach(async () => {
+    await anthropic.close();
+    expect(anthropic.violations).toEqual([]);
+  });
+
+  it.each([
+    ["without thinking", {}],
+    ["that thinks", { thinking: true }],
+  ])("a model %s: one answer, each word once, under the id of its first words", async (_what, model) => {
+    const { answer, streamed } = await turn("continue", ["fail cut 1", `& say ${WHOLE}`], { anthropic, model });
+    expect(answer.text).toBe(WHOLE);
+    expect([...streamed]).toEqual([[answer.id, WHOLE]]);
+    expect(breaksOf(answer)).toMatchObject([{ attempt: 1, action: "continue" }]);
+    const [begun, goOn] = anthropic.requests[1]!.messages.slice(-2);
+    expect([begun!.role, goOn!.role]).toEqual(["assistant", "user"]);
+  });
+
+  it("text that broke before its calls is gone on with, calls included", async () => {
+    const lines = ["fail cut 1", `& say ${WHOLE}`, '& call bash {"command": "ls"}'];
+    const { answer } = await turn("continue", lines, { anthropic });
+    expect(answer.text).toBe(WHOLE);
+    expect(answer.tool_calls).toMatchObject([{ name: "bash", args: { command: "ls" } }]);
+  });
+
+  it("a model that thinks: before its calls, and between their results and its answer", async () => {
+    const model = { thinking: true };
+    const lines = ["fail cut 1", `& say ${WHOLE}`, '& call bash {"command": "ls"}', "fail cut 1", `& say so ${WHOLE}`];
+    const { answer: calling } = await turn("continue", lines, { anthropic, model });
+    expect([calling.text, breaksOf(calling)!.map(({ action }) => action)]).toEqual([WHOLE, ["continue"]]);
+    const [call] = calling.tool_calls!;
+    const since = [calling, new ToolMessage({ tool_call_id: call!.id!, content: "listed" })];
+    const { answer } = await turn("continue", lines, { anthropic, model, since });
+    expect([answer.text, breaksOf(answer)!.map(({ action }) => action)]).toEqual([`so ${WHOLE}`, ["continue"]]);
   });
 });
 
