@@ -26,6 +26,7 @@ import type {
   Thread,
   UpdateStateBody,
 } from "../protocol/threads.ts";
+import type { CopyChanged, CopyPage, CopyQuery, CopyReceipt, ReceivedCopyPage } from "../protocol/thread-copy.ts";
 import type { TokenUsage, TokenUsageQuery } from "../protocol/token-usage.ts";
 import { beingDeleted, noThread } from "./no-thread.ts";
 import { type FileContent, ThreadFiles } from "./thread-files.ts";
@@ -62,6 +63,11 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
     const runtime = await this.#awake();
     // Of a deletion, which the wake has just tried: finished, or tried again by the next alarm.
     if (runtime === undefined || runtime.deletion.isStored()) return;
+    if (await runtime.endAbandonedCopy()) {
+      this.#runtime = undefined;
+      this.#woken = undefined;
+      return;
+    }
     if (runtime.threads.exists()) await runtime.onAlarm();
   }
 
@@ -94,6 +100,22 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
 
   async pruneThread(address: ThreadAddress): Promise<RpcResult<null>> {
     return this.#on(address, (runtime) => runtime.pruneToHead());
+  }
+
+  async copyPage(address: ThreadAddress, query: CopyQuery): Promise<RpcResult<CopyPage | CopyChanged>> {
+    return this.#on(address, (runtime) => runtime.copies.page(query));
+  }
+
+  async receiveCopy(address: ThreadAddress, received: ReceivedCopyPage): Promise<RpcResult<CopyReceipt>> {
+    ensureSchema(this.ctx.storage);
+    const runtime = (await this.#awake()) ?? this.#start();
+    const stored = await runtime.copies.receive(address, received, () => runtime.armCopy());
+    if (!stored.ok || stored.value.kind === "changed" || received.page.next !== undefined) return stored;
+    // What was read before the rows came is not what is there now.
+    this.#runtime = undefined;
+    this.#woken = undefined;
+    const copied = await this.#on(address, (copy) => copy.threads.created());
+    return copied.ok ? ok({ kind: "stored", thread: copied.value }) : copied;
   }
 
   async tokenUsage(address: ThreadAddress, query: TokenUsageQuery): Promise<RpcResult<TokenUsage>> {
@@ -243,9 +265,11 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
 
   /** The runtime of a thread that may not exist yet; storage gets its schema here. `undefined` while it is being deleted. */
   async #accepting(): Promise<ThreadRuntime | undefined> {
+    const isNew = !hasSchema(this.ctx.storage);
     ensureSchema(this.ctx.storage);
     const runtime = await this.#awake();
     if (runtime?.deletion.isStored() === true) return undefined;
+    if (!isNew) (runtime ?? this.#start()).copies.clearAbandoned();
     return runtime ?? this.#start();
   }
 

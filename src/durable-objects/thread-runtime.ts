@@ -15,6 +15,7 @@ import { StateService } from "./state-service.ts";
 import { ThreadContext, type ThreadObjectDeps } from "./thread-context.ts";
 import { CheckpointPruning } from "./checkpoint-pruning.ts";
 import { ThreadBatches } from "./thread-batches.ts";
+import { ThreadCopies } from "./thread-copies.ts";
 import { ThreadDeletion } from "./thread-deletion.ts";
 import { ThreadService } from "./thread-service.ts";
 
@@ -26,10 +27,12 @@ export class ThreadRuntime {
   readonly streams: RunStreams;
   readonly batches: ThreadBatches;
   readonly recovery: RunRecovery;
+  readonly copies: ThreadCopies;
   readonly deletion: ThreadDeletion;
   readonly #expiry: FrameExpiry;
   readonly #pruning: CheckpointPruning;
   readonly #alarm: ObjectAlarm;
+  readonly #copyAlarm: ObjectAlarm;
 
   constructor(storage: DurableObjectStorage, deps: ThreadObjectDeps) {
     this.context = new ThreadContext(storage, deps, {
@@ -58,6 +61,8 @@ export class ThreadRuntime {
     this.streams = new RunStreams(this.context, this.runs);
     this.batches = new ThreadBatches(this.context, () => this.arm());
     this.recovery = new RunRecovery(this.context, this.runs);
+    this.copies = new ThreadCopies(this.context);
+    this.#copyAlarm = new ObjectAlarm(storage, [this.copies]);
     this.deletion = new ThreadDeletion({
       context: this.context,
       cancelBatches: () => this.batches.cancelAll(),
@@ -117,6 +122,23 @@ export class ThreadRuntime {
     await this.arm();
   }
 
+  /** At an alarm without a thread, which is of a copy into this object: true when nobody ended it and all of it is gone. */
+  async endAbandonedCopy(): Promise<boolean> {
+    if (this.threads.exists()) return false;
+    this.#copyAlarm.fired();
+    if (this.copies.isAbandoned(this.context.now())) {
+      await this.context.storage.deleteAll();
+      return true;
+    }
+    await this.armCopy();
+    return false;
+  }
+
+  /** While there is no thread nothing else can be due. */
+  armCopy(): Promise<void> {
+    return this.#copyAlarm.arm();
+  }
+
   /** What nobody drives any more goes on or ends; then what waits for its turn. */
   async recover(): Promise<void> {
     await this.recovery.recover();
@@ -151,10 +173,14 @@ export class ThreadRuntime {
     await this.arm().catch((fault: unknown) => this.context.onFault(fault));
   }
 
-  /** A detached run must not let the object fall asleep under it. */
+  /**
+   * A detached run must not let the object fall asleep under it. Nor may it die for good with a run's end on its way to
+   * D1, when the run's own alarm has fired meanwhile: the row there would say `running` until somebody woke the thread.
+   */
   #keepAlive(): AlarmSource {
     const { keep_alive_seconds } = this.context.deps.config.runtime;
-    const isActive = () => this.context.live.size > 0 || this.context.runs.activeRuns()[0]?.status === "running";
+    const { live, flush, runs } = this.context;
+    const isActive = () => live.size > 0 || flush.isUnderWay || runs.activeRuns()[0]?.status === "running";
     return { nextDueAt: () => (isActive() ? this.context.now() + keep_alive_seconds * 1_000 : undefined) };
   }
 }

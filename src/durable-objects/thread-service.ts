@@ -34,6 +34,11 @@ export class ThreadService {
       return err({ code: "already_exists", message: `thread '${address.thread_id}' already exists` });
     }
     this.#context.storage.transactionSync(() => insertThread(this.#context, address, body.metadata));
+    return this.created();
+  }
+
+  /** The thread as it was just stored; lists have it as well, unless D1 is out of reach. */
+  async created(): Promise<RpcResult<Thread>> {
     await this.#context.flush.tryFlush();
     return this.get();
   }

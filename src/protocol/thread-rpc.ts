@@ -19,6 +19,7 @@ import type { RpcResult } from "./errors.ts";
 import type { CreateRunBody, ListRunsQuery, Run } from "./runs.ts";
 import type { CreateThreadBody, HistoryBody, SelectedState, StateQuery, Thread, UpdateStateBody } from "./threads.ts";
 
+import type { CopyChanged, CopyPage, CopyQuery, CopyReceipt, ReceivedCopyPage } from "./thread-copy.ts";
 import type { TokenUsage, TokenUsageQuery } from "./token-usage.ts";
 
 export const THREAD_RPC_VERSION = 1;
@@ -81,6 +82,10 @@ export interface ThreadRpc {
   deleteThread(address: ThreadAddress): Promise<RpcResult<null>>;
   /** Removes all checkpoints but the newest. */
   pruneThread(address: ThreadAddress): Promise<RpcResult<null>>;
+  /** One page of the rows that make the thread's state and files; refused while a run is active. */
+  copyPage(address: ThreadAddress, query: CopyQuery): Promise<RpcResult<CopyPage | CopyChanged>>;
+  /** Stores a page in a thread that is there with the last one. */
+  receiveCopy(address: ThreadAddress, received: ReceivedCopyPage): Promise<RpcResult<CopyReceipt>>;
   tokenUsage(address: ThreadAddress, query: TokenUsageQuery): Promise<RpcResult<TokenUsage>>;
 
   getState(address: ThreadAddress, query: StateQuery): Promise<RpcResult<SelectedState>>;

@@ -34,6 +34,7 @@ export const ROUTE_SAMPLES: Readonly<Record<string, RouteSample>> = {
   searchThreads: { path: "/threads/search", json: {} },
   countThreads: { path: "/threads/count", json: {} },
   pruneThreads: { path: "/threads/prune", json: { thread_ids: ["missing"] } },
+  copyThread: { path: "/threads/t/copy" },
   getTokenUsage: { path: "/threads/t/token-usage" },
   getMessagePage: { path: "/threads/t/messages/page" },
   listRunMessages: { path: "/threads/t/runs/r/messages" },

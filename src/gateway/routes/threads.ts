@@ -13,6 +13,7 @@ import { answer, empty, json } from "../answers.ts";
 import { JSON_BODY_BYTES_MAX } from "../bounds.ts";
 import { addressOf, operation } from "../operation.ts";
 import { paginationHeaders } from "../pagination.ts";
+import { copyThread } from "../thread-copy.ts";
 import { queryFlag, threadParams } from "../shapes.ts";
 
 const THREAD = { description: "The thread.", schema: threadSchema } as const;
@@ -84,6 +85,21 @@ const prune = operation({
       else if (done.error.code !== "not_found" && done.error.code !== "thread_busy") return done;
     }
     return json({ pruned_count: pruned });
+  },
+});
+
+const copy = operation({
+  method: "post",
+  path: "/threads/:thread_id/copy",
+  id: "copyThread",
+  tag: "threads",
+  summary: "Makes a thread with the same states, files and metadata; refused while a run is active.",
+  params: threadParams,
+  responses: { 200: { ...THREAD, description: "The new thread." } },
+  errors: ["not_found", "thread_busy", "too_large"],
+  handle: async ({ params, principal, deps }) => {
+    const copied = await copyThread(deps, addressOf(principal, params.thread_id), addressOf(principal, deps.newId()));
+    return answer(copied, (thread) => json(thread));
   },
 });
 
@@ -159,4 +175,4 @@ const remove = operation({
   },
 });
 
-export const threadOperations = [create, search, count, prune, get, patch, remove, tokenUsage] as const;
+export const threadOperations = [create, search, count, prune, copy, get, patch, remove, tokenUsage] as const;
