@@ -3,17 +3,24 @@
  * a delegation's rows need no index of their own (R121), and filters apply before the limit, so no other rows of the
  * run can push a delegation's tail out of its page (R120). A page ends early at its byte bound and says so.
  */
-import { and, asc, desc, eq, gt, inArray, lt, sql, type SQL } from "drizzle-orm";
+import { and, asc, desc, eq, gt, inArray, lt, lte, sql, type SQL } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import type { ListMessagesQuery, ListRunEventsQuery, RunEventRow } from "../../protocol/run-events.ts";
 import type { ThreadKey } from "./run-event-log.ts";
-import { runEvents, runs } from "./schema/threads.ts";
+import { timeOfUuidV7 } from "../identifiers.ts";
+import { runEvents, runs, threads } from "./schema/threads.ts";
 
 /**
  * Stored bytes of one page, passed by at most its last row: a Worker has 128 MB, and parsed JSON takes several times its
  * text.
  */
 export const EVENT_PAGE_BYTES_MAX = 8_388_608;
+
+/** Threads that are looked into for a run whose thread nobody named: two rows read each. */
+export const THREADS_SEARCHED_MAX = 1_000;
+
+/** A clock that was set back makes a run's id older than its thread. */
+const CLOCK_SLACK_MS = 60_000;
 
 export interface EventPage {
   readonly rows: RunEventRow[];
@@ -45,13 +52,23 @@ export class D1RunEventReader {
   }
 
   /**
-   * Where a run of the owner's is; null when it is unknown, and until its first flush. Walks the owner's runs: whoever has
-   * the thread's id asks with it.
+   * Where a run of the owner's is; null when it is unknown, and until its first flush. No index leads from a run to its
+   * thread, because it would cost each run a row: of the owner's threads that were there when the run was made (its id has
+   * the time), the newest `THREADS_SEARCHED_MAX` are asked. Whoever has the thread's id asks with it.
    */
   async threadOfRun(owner: string, runId: string): Promise<string | null> {
-    const where = and(eq(runs.owner, owner), eq(runs.runId, runId));
-    const [row] = await this.#db.select({ threadId: runs.threadId }).from(runs).where(where).limit(1);
-    return row?.threadId ?? null;
+    const madeAt = timeOfUuidV7(runId);
+    if (madeAt === undefined) return null;
+    const candidates = this.#db
+      .select({ threadId: threads.threadId })
+      .from(threads)
+      .where(and(eq(threads.owner, owner), lte(threads.createdAt, new Date(madeAt + CLOCK_SLACK_MS).toISOString())))
+      .orderBy(desc(threads.createdAt), desc(threads.threadId))
+      .limit(THREADS_SEARCHED_MAX)
+      .as("candidates");
+    const isRun = and(eq(runs.owner, owner), eq(runs.threadId, candidates.threadId), eq(runs.runId, runId));
+    const found = this.#db.select({ threadId: runs.threadId }).from(candidates).innerJoin(runs, isRun).limit(1);
+    return (await found)[0]?.threadId ?? null;
   }
 
   /** Messages of one run. Null when it is unknown to its owner. */
@@ -80,6 +97,11 @@ export class D1RunEventReader {
     const before = query.before_seq === undefined ? undefined : lt(runEvents.seq, query.before_seq);
     const page = await this.#page(key, { filters: [isMessage, before], limit: query.limit, newestFirst: true });
     return { ...page, rows: page.rows.reverse() };
+  }
+
+  /** All of the thread's, ascending. */
+  listEvents(key: ThreadKey, { after_seq, limit }: { after_seq: number; limit: number }): Promise<EventPage> {
+    return this.#page(key, { filters: [gt(runEvents.seq, after_seq)], limit });
   }
 
   async #boundsOf(key: ThreadKey, runId: string): Promise<{ first: number; last: number } | undefined> {

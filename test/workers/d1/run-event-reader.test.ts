@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import { listMessagesQuerySchema, listRunEventsQuerySchema, type RunEvent } from "../../../src/protocol/run-events.ts";
 import { D1RunEventLog, type RunProjection } from "../../../src/platform/d1/run-event-log.ts";
 import { D1RunEventReader, EVENT_PAGE_BYTES_MAX } from "../../../src/platform/d1/run-event-reader.ts";
+import { newUuidV7 } from "../../../src/platform/identifiers.ts";
 
 const log = new D1RunEventLog(env.DB);
 const reader = new D1RunEventReader(env.DB);
@@ -113,4 +114,22 @@ it("P8: a page ends at its byte bound and its cursor leads on to the last row", 
   const rest = await reader.listRunEvents(at, "r1", query({ after_seq: String(first?.next) }));
   expect([seqs(first), seqs(rest)].flat()).toEqual(events.map((event) => event.seq));
   expect(rest?.next).toBe(null);
+});
+
+it("finds a run's thread by the run's id alone, and reads no more for an owner of many runs", async () => {
+  const owner = `owner-${crypto.randomUUID()}`;
+  const runId = newUuidV7();
+  const thread = { metadata: {}, status: "idle", created_at: new Date().toISOString(), updated_at: AT } as const;
+  const many = Array.from({ length: 300 }, (_, index) => run(`r${index}`));
+  await log.flush({ owner, thread_id: "busy" }, { epoch: 1, thread, events: [], runs: many });
+  await log.flush({ owner, thread_id: "asked" }, { epoch: 1, thread, events: [], runs: [run(runId)] });
+  expect(await reader.threadOfRun(owner, runId)).toBe("asked");
+  expect(await reader.threadOfRun("somebody-else", runId)).toBeNull();
+  expect([await reader.threadOfRun(owner, newUuidV7()), await reader.threadOfRun(owner, "r1")]).toEqual([null, null]);
+  const { db, plans } = explaining();
+  await new D1RunEventReader(db).threadOfRun(owner, runId);
+  const steps = (await plans()).flat();
+  expect(steps).toContainEqual(expect.stringContaining("threads_by_age (owner=? AND created_at<?)"));
+  expect(steps).toContainEqual(expect.stringContaining("(owner=? AND thread_id=? AND run_id=?)"));
+  expect(steps.filter((step) => step.includes("TEMP B-TREE"))).toEqual([]);
 });
