@@ -38,6 +38,8 @@ export default defineProject({
       wrangler: { configPath: "./wrangler.toml" },
       miniflare: {
         bindings: {
+          // Failpoints for the kill matrix; nobody holds them elsewhere.
+          TEST_ROUTES: "1",
           TEST_MIGRATIONS: await readD1Migrations("migrations"),
           API_KEYS: JSON.stringify({
             "key-alice": { owner: "alice", role: "user" },

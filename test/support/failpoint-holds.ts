@@ -40,6 +40,11 @@ export class FailpointHolds {
     return this.#holds.filter(({ rule, held }) => rule.threadId === threadId && held === 0).map(({ rule }) => rule);
   }
 
+  /** What the thread reached so far, in order. */
+  reached(threadId: string): string[] {
+    return this.#hits.filter((hit) => hit.threadId === threadId).map(({ point, detail }) => `${point} ${detail}`);
+  }
+
   count(threadId: string, point: HoldPoint, detail = ""): number {
     return this.#hits.filter((hit) => hit.threadId === threadId && hit.point === point && hit.detail.includes(detail))
       .length;

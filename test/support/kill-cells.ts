@@ -1,6 +1,7 @@
 /**
  * The cells of the kill matrix: where a thread is parked, what must be true of it afterwards, and which cells there are
- * none of. Written for both kills: SIGKILL of `wrangler dev` (test/e2e/kill-matrix.draft.ts) and the abort of objects alone.
+ * none of. Written for both kills: SIGKILL of `wrangler dev` (test/e2e/kill-matrix.test.ts) and the abort of objects alone
+ * (test/workers/faults/kill-matrix.test.ts).
  */
 import type { Hold, HoldPoint } from "./failpoint-holds.ts";
 
@@ -25,8 +26,10 @@ export type Subject = (typeof SUBJECTS)[number];
 /** `abort` ends the objects alone: consumers of batch items are other invocations, and go on. */
 export type Kill = "sigkill" | "abort";
 
+type Reasons = Readonly<Partial<Record<Point, Readonly<Partial<Record<Subject, string>>>>>>;
+
 /** Cells that are not here, and why. */
-export const MISSING: Readonly<Partial<Record<Point, Partial<Record<Subject, string>>>>> = {
+export const MISSING: Reasons = {
   "waiting on an interrupt": {
     child:
       "no tool of the default configuration asks; over a tool of the test's own: test/workers/thread/superseded.test.ts",
@@ -38,10 +41,17 @@ export const MISSING: Readonly<Partial<Record<Point, Partial<Record<Subject, str
   },
 };
 
+/** Cells that the abort of objects does not have, and why. */
+export const NOT_ABORTED: Reasons = {
+  "mid-stream": { "batch item": "an item's stream is its consumer's: the abort of an object does not break it" },
+};
+
 export interface CellExpectation {
   readonly status: "success" | "interrupted" | "gone";
   /** Model requests, those that the kill cut included. */
   readonly requests: number;
+  /** Further ones that a consumer may make that lives on: it hears of a cancel with its next heartbeat. */
+  readonly mayAsk?: number;
   /** How often each call acted, by a word of its arguments. */
   readonly executions?: Readonly<Record<string, number>>;
   /** Files of the workspace (of the item's outputs, for a batch item) and their lines. */
@@ -56,11 +66,11 @@ export interface KillCell {
   readonly point: Point;
   readonly subject: Subject;
   /** The lead's script, or the items' prompts. */
-  readonly work: (threadId: string) => { readonly script: string } | { readonly items: readonly string[] };
+  readonly work: (threadId: string) => { readonly script?: string; readonly items?: readonly string[] };
   /** Each must hold somebody when the kill comes. */
   readonly holds: readonly Omit<Hold, "threadId">[];
   /** What is asked of the thread once everything else is parked. */
-  readonly provoke?: "cancel" | "rollback" | "enqueue";
+  readonly provoke?: "cancel" | "rollback" | "enqueue" | "read the log";
   readonly options?: Readonly<Record<string, unknown>>;
   /** Sent once the kill is over: the answer to what the thread waits for. */
   readonly answer?: Readonly<Record<string, unknown>>;
@@ -76,8 +86,12 @@ export const modelPoint = (kill: Kill): HoldPoint => (kill === "sigkill" ? "mode
 
 const CHILD = "general-purpose";
 
+/** A call as failpoints tell it; one that only speaks of it, as a lead's `task` does of its child's, is another. */
+export const bashCall = (file: string): string =>
+  `bash ${JSON.stringify({ command: `mkdir -p outputs; echo ${file} >> outputs/${file}.txt` })}`;
+
 function bash(file: string, joined = false): string {
-  return `@ ${joined ? "& " : ""}call bash ${JSON.stringify({ command: `mkdir -p outputs; echo ${file} >> outputs/${file}.txt` })}`;
+  return `@ ${joined ? "& " : ""}call ${bashCall(file)}`;
 }
 
 const SAY = "@ say done one two three four five";
@@ -159,6 +173,10 @@ const whose = (kill: Kill, who: "lead" | "child" | "item") => (kill === "sigkill
 const answeredBy = (who: "lead" | "child" | "item") => (who === "lead" ? "" : CHILD);
 
 export function killCells(kill: Kill): KillCell[] {
+  return allCells(kill).filter(({ point, subject }) => kill === "sigkill" || !NOT_ABORTED[point]?.[subject]);
+}
+
+function allCells(kill: Kill): KillCell[] {
   const point = modelPoint(kill);
   const one = { one: "one\n" };
   return [
@@ -192,8 +210,8 @@ export function killCells(kill: Kill): KillCell[] {
       again: { fb: 1 },
       evidence: "one result",
       holdOf: () => [
-        { point: "tool_started", detail: "fb" },
-        { point: "tool_not_started", detail: "fc" },
+        { point: "tool_started", detail: bashCall("fb") },
+        { point: "tool_not_started", detail: bashCall("fc") },
       ],
     }),
     ...alike("after a tool result", ONE_TOOL, {
@@ -211,42 +229,41 @@ export function killCells(kill: Kill): KillCell[] {
   ];
 }
 
-/** Three work, the fourth waits: `max_running` is 3. */
+/**
+ * Three work, and what comes next waits: `max_running` is 3. Held behind their answers: of requests that wait for headers
+ * a consumer has five, and other cells' items need theirs.
+ */
 function queued(kill: Kill): KillCell[] {
-  const point = modelPoint(kill);
-  const holds = [{ point, detail: whose(kill, "child") }];
-  const delegate = (threadId: string) => [
-    `@ & delegate ${CHILD} :: work :: <<'CHILD'`,
-    headed("child", threadId, [SAY]),
-    "CHILD",
-  ];
+  const holds: KillCell["holds"] = [{ point: "model_answered", detail: CHILD }];
+  const items = (count: number) => (threadId: string) =>
+    Array.from({ length: count }, (_, place) => headed("item", threadId, [`@ say item ${place}`]));
+  const lost = kill === "sigkill" ? 3 : 0;
   return [
     {
       // A lead takes no slot: what queues is its run, behind another one.
       point: "queued for admission",
       subject: "lead run",
       work: lead(ONE_TOOL),
-      holds: [{ point, detail: whose(kill, "lead") }],
+      holds: [{ point: modelPoint(kill), detail: whose(kill, "lead") }],
       provoke: "enqueue",
       expect: () => ({ status: "success", requests: 1 + 2 + 2, executions: { one: 2 }, files: { one: "one\none\n" } }),
     },
     {
+      // An answer starts at most as many children as there are slots; this one finds them taken by items.
       point: "queued for admission",
       subject: "child",
-      work: (threadId) => ({
-        script: headed("lead", threadId, [...[1, 2, 3, 4].flatMap(() => delegate(threadId)), "@ say lead done"]),
-      }),
+      work: (threadId) => ({ items: items(3)(threadId), ...child([SAY])(threadId) }),
       holds,
       evidence: "one queued",
-      expect: () => ({ status: "success", requests: 2 + 4 + 3 }),
+      expect: () => ({ status: "success", requests: lost + 3 + 2 + 1 }),
     },
     {
       point: "queued for admission",
       subject: "batch item",
-      work: (threadId) => ({ items: [1, 2, 3, 4].map((place) => headed("item", threadId, [`@ say item ${place}`])) }),
-      holds: [{ point, detail: whose(kill, "item") }],
+      work: (threadId) => ({ items: items(4)(threadId) }),
+      holds,
       evidence: "one queued",
-      expect: () => (kill === "sigkill" ? { status: "success", requests: 7 } : { status: "success", requests: 4 }),
+      expect: () => ({ status: "success", requests: lost + 4 }),
     },
   ];
 }
@@ -284,11 +301,10 @@ function flushes(): KillCell[] {
       point,
       subject: "child",
       work: child([...ONE_TOOL]),
-      // The lead waits for its second answer, so that what is flushed is the child's end and no run's.
-      holds: [
-        { point: "flush", detail: "subagent.end" },
-        { point: "model_answered", detail: "lead", skip: 1 },
-      ],
+      // The lead waits for its second answer, so that what a reader of the log flushes is the child's end and no run's.
+      holds: [{ point: "model_answered", detail: "lead", skip: 1 }],
+      provoke: "read the log",
+      provoked: { point: "flush", detail: "subagent.end" },
       expect: () => ({ status: "success", requests: 4 + 1, executions, files }),
     },
     {
@@ -359,7 +375,10 @@ function cancels(kill: Kill): KillCell[] {
       work: item(ONE_TOOL),
       holds: holdOf("item"),
       provoked: { point: "batch_cancel" },
-      expect: () => ({ status: "interrupted", requests: 1, executions: { one: 0 } }),
+      expect: () =>
+        kill === "sigkill"
+          ? { status: "interrupted", requests: 1, executions: { one: 0 } }
+          : { status: "interrupted", requests: 1, mayAsk: 1 },
     },
     {
       point: "during rollback",

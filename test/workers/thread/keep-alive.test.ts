@@ -3,9 +3,22 @@ import { expect, it } from "vitest";
 import { threadObjectName } from "../../../src/platform/thread-directory.ts";
 import { eventually } from "../../support/eventually.ts";
 import { asking, newThread, send, sendJson } from "../../support/http.ts";
+import { startRun, withWakes } from "../../support/thread-wakes.ts";
 
 /** `runtime.keep_alive_seconds` as it stands when nothing is configured. */
 const KEEP_ALIVE_MS = 30_000;
+
+/** The real D1, of which no batch ends while `isHanging`. */
+function hangingWhile(isHanging: () => boolean): D1Database {
+  return new Proxy(env.DB, {
+    get: (db, name) => {
+      if (name !== "batch") return Reflect.get(db, name).bind(db) as unknown;
+      return (statements: D1PreparedStatement[]) => {
+        return isHanging() ? new Promise(() => undefined) : db.batch(statements);
+      };
+    },
+  });
+}
 
 function stubOf(threadId: string): DurableObjectStub {
   return env.THREADS.get(env.THREADS.idFromName(threadObjectName("alice", threadId)));
@@ -32,4 +45,27 @@ it("a detached run holds an alarm within keep_alive_seconds, also behind one tha
     () => alarmOf(threadId),
     (at) => at === null || at - Date.now() > 10 * KEEP_ALIVE_MS,
   );
+});
+
+it("P1: a run's end that is on its way to D1 is looked after, also when the run's own alarm fires meanwhile", async () => {
+  await withWakes(async (thread) => {
+    const status = async () => {
+      const row = env.DB.prepare("SELECT status FROM runs WHERE thread_id = ?1").bind(thread.threadId);
+      return row.first<string>("status");
+    };
+    let isHanging = false;
+    const runtime = await thread.create({ db: hangingWhile(() => isHanging) });
+    const { runId } = await startRun(runtime, "@ say done");
+    await eventually(status, (seen) => seen === "running");
+    isHanging = true;
+    await runtime.context.live.get(runId)!.done;
+    expect(runtime.context.runs.find(runId)!.status).toBe("success");
+    await thread.storage.deleteAlarm();
+    await runtime.onAlarm();
+    expect((await thread.storage.getAlarm())! - runtime.context.now()).toBeLessThanOrEqual(KEEP_ALIVE_MS);
+    expect(await status()).toBe("running");
+    // The object dies here; that alarm starts the next one.
+    await (await thread.wake()).onAlarm();
+    await eventually(status, (seen) => seen === "success");
+  });
 });
