@@ -16,7 +16,7 @@ export class CheckpointPruning {
 
   async prune(): Promise<void> {
     const kept = this.#context.deps.config.runtime.checkpoint_runs_kept;
-    const bases = this.#context.runs.newestBases(kept);
+    const bases = this.#context.runs.newestBases(kept).map((base) => base && this.#positionOf(base));
     const keepFrom = decideKeepFrom(bases, kept);
     if (keepFrom === null) return;
     this.#expireFrames(keepFrom);
@@ -30,6 +30,10 @@ export class CheckpointPruning {
     if (head === null) return true;
     for (const run of frames.runs()) frames.expire(run);
     return this.#pruneBefore(head);
+  }
+
+  #positionOf(checkpointId: string): string {
+    return this.#context.saver.positionOf(this.#context.threadId, checkpointId);
   }
 
   async #pruneBefore(keepFrom: string): Promise<boolean> {
@@ -50,7 +54,7 @@ export class CheckpointPruning {
     const { frames, runs } = this.#context;
     for (const runId of frames.runs()) {
       const run = runs.find(runId);
-      if (run === undefined || (isTerminal(run.status) && (run.baseCheckpointId ?? "") < keepFrom))
+      if (run === undefined || (isTerminal(run.status) && this.#positionOf(run.baseCheckpointId ?? "") < keepFrom))
         frames.expire(runId);
     }
   }

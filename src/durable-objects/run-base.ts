@@ -12,9 +12,9 @@ import {
   copyWrites,
   deleteNewerRows,
   forgetCopies,
-  headPlaces,
   restoreWrites,
 } from "../platform/durable-storage/checkpoint-rollback.ts";
+import { findHeads, type PlacedCheckpoint } from "../platform/durable-storage/checkpoint-order.ts";
 import type { RunBaseExtras, RunRecord } from "../platform/durable-storage/run-store.ts";
 import type { ThreadContext } from "./thread-context.ts";
 
@@ -24,9 +24,9 @@ export function captureBase(
   run: Pick<RunRecord, "runId" | "command">,
 ): RunBaseExtras | undefined {
   const sql = checkpointSql(context);
-  const heads = headPlaces(sql, context.threadId);
+  const heads = findHeads(sql, context.threadId);
   const copies = { threadId: context.threadId, runId: run.runId };
-  const copied = copyWrites(sql, copies, [...heads, ...forkPlaces(run, heads)]);
+  const copied = copyWrites(sql, copies, [...heads.map(toPlace), ...forkPlaces(run, heads)]);
   const delegations = context.delegations.all();
   const toolStarts = context.toolStarts.all();
   const newestCheckpointId = newestOf(heads);
@@ -40,8 +40,8 @@ export function restoreBase(context: ThreadContext, run: RunRecord): void {
   const { threadId } = context;
   const extras = run.baseExtras;
   deleteNewerRows(sql, threadId, extras === undefined ? run.baseCheckpointId : extras.newestCheckpointId);
-  const heads = headPlaces(sql, threadId);
-  const places = [...heads, ...forkPlaces(run, heads), ...(extras?.copied ?? [])];
+  const heads = findHeads(sql, threadId);
+  const places = [...heads.map(toPlace), ...forkPlaces(run, heads), ...(extras?.copied ?? [])];
   restoreWrites(sql, { threadId, runId: run.runId }, distinct(places));
   for (const { taskId } of context.delegations.ofRun(run.runId)) context.delegations.delete(taskId);
   for (const delegation of extras?.delegations ?? []) context.delegations.save(delegation);
@@ -73,13 +73,13 @@ function forkPlaces({ command }: Pick<RunRecord, "command">, heads: readonly Che
   return [{ checkpointNs: "", checkpointId: forkedFrom }];
 }
 
-function newestOf(places: readonly CheckpointPlace[]): string | null {
-  return (
-    places
-      .map(({ checkpointId }) => checkpointId)
-      .toSorted()
-      .at(-1) ?? null
-  );
+function newestOf(heads: readonly PlacedCheckpoint[]): string | null {
+  const [newest] = heads.toSorted((a, b) => (a.position < b.position ? 1 : -1));
+  return newest?.checkpointId ?? null;
+}
+
+function toPlace({ checkpointNs, checkpointId }: CheckpointPlace): CheckpointPlace {
+  return { checkpointNs, checkpointId };
 }
 
 function distinct(places: readonly CheckpointPlace[]): CheckpointPlace[] {

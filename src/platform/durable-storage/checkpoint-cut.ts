@@ -10,6 +10,7 @@ import type { DeltaFold } from "../../agent/thread-state/delta-folds.ts";
 import { err, ok, type Result } from "../../domain/shared/result.ts";
 import { type CheckpointDocument, loadMetadata, packCheckpoint, unpackCheckpoint } from "./checkpoint-document.ts";
 import type { CheckpointKey } from "./checkpoint-key.ts";
+import { POSITION } from "./checkpoint-order.ts";
 import { readDeltaHistory } from "./checkpoint-reader.ts";
 import { type CheckpointRow, findCheckpoint, type ValueHolders } from "./checkpoint-rows.ts";
 import { gatherValues } from "./checkpoint-values.ts";
@@ -31,11 +32,14 @@ export interface CutSource {
   readonly deltaFolds: DeltaFolds;
 }
 
-/** Ids from `keepFromId` on whose parent is older: the roots after the cut. Empty when nothing is older. */
-export function findNewRoots(sql: SqlExecutor, threadId: string, ns: string, keepFromId: string): string[] {
-  const query = `SELECT checkpoint_id FROM checkpoints
-    WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id >= ? AND parent_id < ? ORDER BY checkpoint_id`;
-  const rows = sql.exec<{ checkpoint_id: string }>(query, threadId, ns, keepFromId, keepFromId).toArray();
+/** Ids from the position `keepFrom` on whose parent is older: the roots after the cut. Empty when nothing is older. */
+export function findNewRoots(sql: SqlExecutor, threadId: string, ns: string, keepFrom: string): string[] {
+  const query = `SELECT checkpoint_id FROM checkpoints AS kept
+    WHERE thread_id = ?1 AND checkpoint_ns = ?2 AND ${POSITION} >= ?3 AND parent_id IS NOT NULL
+      AND coalesce((SELECT late_position FROM checkpoints AS parent
+        WHERE parent.thread_id = ?1 AND parent.checkpoint_ns = ?2 AND parent.checkpoint_id = kept.parent_id), parent_id) < ?3
+    ORDER BY ${POSITION}`;
+  const rows = sql.exec<{ checkpoint_id: string }>(query, threadId, ns, keepFrom).toArray();
   return rows.map((row) => row.checkpoint_id);
 }
 

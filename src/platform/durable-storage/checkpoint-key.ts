@@ -3,7 +3,7 @@ export interface CheckpointKey {
   readonly threadId: string;
   /** Empty for the lead's graph, `tools:<task id>` for a child's, `|` between levels. */
   readonly checkpointNs: string;
-  /** UUID v6: sorting ids sorts by time. */
+  /** UUID v6: sorts by time, unless the clock was set back (`checkpoint-order.ts`). */
   readonly checkpointId: string;
 }
 

@@ -15,6 +15,7 @@ import {
   type UnknownDeltaChannel,
 } from "./checkpoint-cut.ts";
 import { deleteNamespaceRows, deleteOlderRows } from "./checkpoint-deletes.ts";
+import { POSITION, positionOf } from "./checkpoint-order.ts";
 import { type CheckpointRow, saveCheckpoint } from "./checkpoint-rows.ts";
 import type { SqlExecutor } from "./metered-sql.ts";
 import { hasSchema } from "./object-schema.ts";
@@ -35,7 +36,7 @@ export interface CheckpointRetentionOptions {
 }
 
 /**
- * The checkpoint to keep from: the oldest one that any of the last `runsKept` runs started at. `bases` are the runs'
+ * Where to keep from: the oldest position that any of the last `runsKept` runs started at. `bases` are those of the runs'
  * base checkpoints, newest run first, `null` for a run that started an empty thread. `null` means there is nothing to
  * prune yet.
  */
@@ -57,20 +58,22 @@ export class CheckpointRetention {
   /** Deletes the thread's checkpoints older than `keepFromId`, children's included. Done twice, it changes nothing. */
   async pruneBefore(threadId: string, keepFromId: string): Promise<Result<null, PruneRefusal>> {
     if (!hasSchema(this.#storage)) return ok(null);
-    const root = await this.#cut(threadId, "", keepFromId);
+    const keepFrom = positionOf(this.#source.sql, threadId, keepFromId);
+    const root = await this.#cut(threadId, "", keepFrom);
     if (!root.ok) return root;
-    for (const { ns, newestId } of this.#olderNamespaces(threadId, keepFromId)) {
+    for (const { ns, newest } of this.#olderNamespaces(threadId, keepFrom)) {
       const nested = isOfTask(ns)
-        ? this.#deleteFinishedTask(threadId, ns, newestId < keepFromId)
-        : await this.#cutPersistentChild(threadId, ns, keepFromId);
+        ? this.#deleteFinishedTask(threadId, ns, newest < keepFrom)
+        : await this.#cutPersistentChild(threadId, ns, keepFrom);
       if (!nested.ok) return nested;
     }
     return ok(null);
   }
 
-  async #cut(threadId: string, ns: string, keepFromId: string): Promise<Result<null, PruneRefusal>> {
+  /** From here on in positions. */
+  async #cut(threadId: string, ns: string, keepFrom: string): Promise<Result<null, PruneRefusal>> {
     const { sql } = this.#source;
-    const roots = findNewRoots(sql, threadId, ns, keepFromId);
+    const roots = findNewRoots(sql, threadId, ns, keepFrom);
     const rows: CheckpointRow[] = [];
     for (const checkpointId of roots) {
       const row = await toRootRow(this.#source, { threadId, checkpointNs: ns, checkpointId });
@@ -78,10 +81,10 @@ export class CheckpointRetention {
       if (row.value !== undefined) rows.push(row.value);
     }
     return this.#storage.transactionSync(() => {
-      const now = findNewRoots(sql, threadId, ns, keepFromId);
+      const now = findNewRoots(sql, threadId, ns, keepFrom);
       if (now.join() !== roots.join()) return err({ reason: "roots_changed" });
       for (const row of rows) saveCheckpoint(sql, row);
-      deleteOlderRows(sql, threadId, ns, keepFromId);
+      deleteOlderRows(sql, threadId, ns, keepFrom);
       return ok(null);
     });
   }
@@ -93,18 +96,17 @@ export class CheckpointRetention {
   }
 
   /** A subgraph with its own memory across runs: its newest older checkpoint is still its state at the cut. */
-  async #cutPersistentChild(threadId: string, ns: string, keepFromId: string): Promise<Result<null, PruneRefusal>> {
-    const query = `SELECT max(checkpoint_id) AS id FROM checkpoints
-      WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id < ?`;
-    const { id } = this.#source.sql.exec<{ id: string | null }>(query, threadId, ns, keepFromId).one();
-    return id === null ? ok(null) : this.#cut(threadId, ns, id);
+  async #cutPersistentChild(threadId: string, ns: string, keepFrom: string): Promise<Result<null, PruneRefusal>> {
+    const query = `SELECT max(${POSITION}) AS newest FROM checkpoints
+      WHERE thread_id = ? AND checkpoint_ns = ? AND ${POSITION} < ?`;
+    const { newest } = this.#source.sql.exec<{ newest: string | null }>(query, threadId, ns, keepFrom).one();
+    return newest === null ? ok(null) : this.#cut(threadId, ns, newest);
   }
 
-  #olderNamespaces(threadId: string, keepFromId: string): { ns: string; newestId: string }[] {
-    const query = `SELECT checkpoint_ns AS ns, max(checkpoint_id) AS newest_id FROM checkpoints
-      WHERE thread_id = ? AND checkpoint_ns > '' GROUP BY checkpoint_ns HAVING min(checkpoint_id) < ?`;
-    const rows = this.#source.sql.exec<{ ns: string; newest_id: string }>(query, threadId, keepFromId).toArray();
-    return rows.map((row) => ({ ns: row.ns, newestId: row.newest_id }));
+  #olderNamespaces(threadId: string, keepFrom: string): { ns: string; newest: string }[] {
+    const query = `SELECT checkpoint_ns AS ns, max(${POSITION}) AS newest FROM checkpoints
+      WHERE thread_id = ? AND checkpoint_ns > '' GROUP BY checkpoint_ns HAVING min(${POSITION}) < ?`;
+    return this.#source.sql.exec<{ ns: string; newest: string }>(query, threadId, keepFrom).toArray();
   }
 }
 

@@ -7,7 +7,8 @@
  * id of the run's own, so that exactly they come back. Synchronous: joins the caller's transaction.
  */
 import type { CheckpointKey } from "./checkpoint-key.ts";
-import { deleteThreadRows } from "./checkpoint-deletes.ts";
+import { deleteNewerRows as deleteRowsBehind, deleteThreadRows } from "./checkpoint-deletes.ts";
+import { positionOf } from "./checkpoint-order.ts";
 import type { SqlExecutor } from "./metered-sql.ts";
 
 export type CheckpointPlace = Omit<CheckpointKey, "threadId">;
@@ -17,32 +18,11 @@ export interface RunCopies {
   readonly runId: string;
 }
 
-const ALL_TABLES = ["checkpoints", "checkpoint_writes", "checkpoint_chunks"] as const;
-
 /** Chunks with an empty task id are of the checkpoint's own body. */
 const WRITES = [
   { table: "checkpoint_writes", columns: "checkpoint_ns, checkpoint_id, task_id, chunks, body", of: "true" },
   { table: "checkpoint_chunks", columns: "checkpoint_ns, checkpoint_id, task_id, chunk, body", of: "task_id <> ''" },
 ] as const;
-
-/** The newest checkpoint of each namespace, the root's first. */
-export function headPlaces(sql: SqlExecutor, threadId: string): CheckpointPlace[] {
-  const root = sql
-    .exec<{ id: string | null }>(
-      "SELECT max(checkpoint_id) AS id FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''",
-      threadId,
-    )
-    .one().id;
-  const nested = sql.exec<{ ns: string; id: string }>(
-    `SELECT checkpoint_ns AS ns, max(checkpoint_id) AS id FROM checkpoints
-     WHERE thread_id = ? AND checkpoint_ns > '' GROUP BY checkpoint_ns`,
-    threadId,
-  );
-  return [
-    ...(root === null ? [] : [{ checkpointNs: "", checkpointId: root }]),
-    ...nested.toArray().map(({ ns, id }) => ({ checkpointNs: ns, checkpointId: id })),
-  ];
-}
 
 /** Copies the writes that stand on `places`; answers the places that have any. No row where there are none. */
 export function copyWrites(
@@ -61,8 +41,7 @@ export function deleteNewerRows(sql: SqlExecutor, threadId: string, newestId: st
     deleteThreadRows(sql, threadId);
     return;
   }
-  for (const table of ALL_TABLES)
-    sql.exec(`DELETE FROM ${table} WHERE thread_id = ? AND checkpoint_id > ?`, threadId, newestId);
+  deleteRowsBehind(sql, threadId, positionOf(sql, threadId, newestId));
 }
 
 /** What stands on `places` afterwards is what `copyWrites` found there, and nothing where it found nothing. */

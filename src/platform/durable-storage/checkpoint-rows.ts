@@ -6,6 +6,7 @@
  * the storage. Every save is one billed row, unless the body exceeds a row.
  */
 import { type CheckpointKey, keyColumns } from "./checkpoint-key.ts";
+import { findLateBehind, POSITION } from "./checkpoint-order.ts";
 import type { SqlExecutor } from "./metered-sql.ts";
 import { joinBody, saveChunks, splitBody, type StoredBody } from "./row-chunks.ts";
 
@@ -44,9 +45,13 @@ export function findCheckpoint(sql: SqlExecutor, key: CheckpointKey): Checkpoint
 }
 
 export function findLatestCheckpoint(sql: SqlExecutor, threadId: string, ns: string): CheckpointRow | undefined {
-  const query = `SELECT ${COLUMNS} FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?
+  const query = `SELECT ${COLUMNS}, ${POSITION} AS position FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?
     ORDER BY checkpoint_id DESC LIMIT 1`;
-  return toCheckpoint(sql, sql.exec<StoredCheckpoint>(query, threadId, ns).toArray()[0]);
+  const [greatest] = sql.exec<StoredCheckpoint & { position: string }>(query, threadId, ns).toArray();
+  if (greatest === undefined) return undefined;
+  const place = { threadId, checkpointNs: ns };
+  const late = findLateBehind(sql, place, greatest.position);
+  return late === undefined ? toCheckpoint(sql, greatest) : findCheckpoint(sql, { ...place, ...late });
 }
 
 /** Several checkpoints of the namespace of `key`, by id; one that was deleted is absent. One statement. */
@@ -69,12 +74,13 @@ export function findHolders(sql: SqlExecutor, key: CheckpointKey): ValueHolders 
   return row === undefined ? undefined : parseHolders(row.value_holders);
 }
 
-export function saveCheckpoint(sql: SqlExecutor, row: CheckpointRow): void {
+/** A stored one keeps its place in the order; a new one is given it. */
+export function saveCheckpoint(sql: SqlExecutor, row: CheckpointRow, latePosition: string | null = null): void {
   const owner = { ...row, taskId: "" };
   const holders = JSON.stringify(row.holders);
   const [first, ...rest] = splitBody(row.body, owner, [row.parentId ?? "", holders]);
   sql.exec(
-    `INSERT INTO checkpoints (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)
+    `INSERT INTO checkpoints (${COLUMNS}, late_position) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT DO UPDATE SET parent_id = excluded.parent_id, value_holders = excluded.value_holders,
        chunks = excluded.chunks, body = excluded.body`,
     ...keyColumns(row),
@@ -82,6 +88,7 @@ export function saveCheckpoint(sql: SqlExecutor, row: CheckpointRow): void {
     holders,
     rest.length,
     first,
+    latePosition,
   );
   saveChunks(sql, owner, rest);
 }

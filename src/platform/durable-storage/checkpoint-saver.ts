@@ -29,6 +29,7 @@ import {
 } from "./checkpoint-document.ts";
 import type { CheckpointKey } from "./checkpoint-key.ts";
 import { selectChildNamespaces, selectKeys } from "./checkpoint-listing.ts";
+import { findNewest, latePosition, positionOf } from "./checkpoint-order.ts";
 import { configOf, readDeltaHistory, readTuple } from "./checkpoint-reader.ts";
 import {
   type CheckpointRow,
@@ -111,7 +112,8 @@ export class DurableCheckpointSaver extends BaseCheckpointSaver {
     const holders = planValues(checkpoint, newVersions, parent, metadata.source === "fork");
     const body = packCheckpoint(await serialiseCheckpoint(this.serde, checkpoint, metadata, holders));
     this.#storage.transactionSync(() => {
-      saveCheckpoint(this.#sql, { ...key, parentId: parentId ?? null, holders, body });
+      const row = { ...key, parentId: parentId ?? null, holders, body };
+      saveCheckpoint(this.#sql, row, latePosition(this.#sql, key));
       const { checkpointNs, checkpointId } = key;
       this.#hook?.onCheckpoint({ checkpointNs, checkpointId, source: metadata.source, step: metadata.step });
     });
@@ -160,7 +162,12 @@ export class DurableCheckpointSaver extends BaseCheckpointSaver {
   /** The id of the newest checkpoint of a namespace, the thread's own by default; `null` without one. Synchronous: one row read, its body left. */
   headId(threadId: string, checkpointNs = ""): string | null {
     if (!hasSchema(this.#storage)) return null;
-    return selectKeys(this.#sql, { threadId, checkpointNs, limit: 1 })[0]?.checkpointId ?? null;
+    return findNewest(this.#sql, threadId, checkpointNs)?.checkpointId ?? null;
+  }
+
+  /** Where a checkpoint stands in the order of puts; positions compare as text. Its id where it is gone. */
+  positionOf(threadId: string, checkpointId: string): string {
+    return positionOf(this.#sql, threadId, checkpointId);
   }
 
   has(threadId: string, checkpointNs: string, checkpointId: string): boolean {
@@ -211,7 +218,8 @@ export class DurableCheckpointSaver extends BaseCheckpointSaver {
     const checkpointNs = namespaceOf(config);
     const checkpointId = getCheckpointId(config);
     if (checkpointId !== "") return { threadId, checkpointNs, checkpointId };
-    return selectKeys(this.#sql, { threadId, checkpointNs, limit: 1 })[0];
+    const newest = findNewest(this.#sql, threadId, checkpointNs);
+    return newest && { threadId, checkpointNs, checkpointId: newest.checkpointId };
   }
 
   async #matches(row: CheckpointRow, filter: readonly (readonly [string, unknown])[]): Promise<boolean> {

@@ -6,6 +6,7 @@
  * accepted command, and everything before that asks `hasSchema`.
  */
 import { BATCH_WINDOW_SCHEMA } from "./batch-window-store.ts";
+import { CHECKPOINT_ORDER_SCHEMA } from "./checkpoint-order.ts";
 import { CHECKPOINT_SCHEMA } from "./checkpoint-schema.ts";
 import { GRANT_SCHEMA } from "./grant-store.ts";
 import { IDEMPOTENCY_SCHEMA } from "./idempotency-store.ts";
@@ -34,6 +35,7 @@ export const OBJECT_SCHEMA: readonly SchemaStep[] = [
   WEBHOOK_SCHEMA,
   IDEMPOTENCY_SCHEMA,
   THREAD_DELETION_SCHEMA,
+  CHECKPOINT_ORDER_SCHEMA,
 ];
 
 /** Brings storage to the code's schema; cheap when it is there (two small reads). */

@@ -13,7 +13,7 @@ import type { SqlExecutor } from "./metered-sql.ts";
 export const COPY_PAGE_BYTES_MAX = 4 * 1_048_576;
 
 /** Beside its columns' bytes; keeps pages of small rows bounded in rows. */
-const ROW_BYTES = 100;
+const ROW_OVERHEAD = 100;
 
 interface CopiedTable {
   readonly name: string;
@@ -28,7 +28,7 @@ const CHECKPOINT = ["checkpoint_ns", "checkpoint_id"];
 const COPIED_TABLES: readonly CopiedTable[] = [
   {
     name: "checkpoints",
-    columns: [...CHECKPOINT, "parent_id", "value_holders", "chunks", "body"],
+    columns: [...CHECKPOINT, "parent_id", "value_holders", "chunks", "body", "late_position"],
     key: CHECKPOINT,
     byThread: true,
   },
@@ -72,7 +72,7 @@ export function copiedBytes(sql: SqlExecutor, threadId: string): number {
   let bytes = 0;
   for (const { name, columns, byThread } of COPIED_TABLES) {
     const body = columns.includes("body") ? "coalesce(length(body), 0)" : "0";
-    const query = `SELECT coalesce(sum(${body} + ${ROW_BYTES}), 0) AS bytes FROM ${name} WHERE ${ofThread(byThread)}`;
+    const query = `SELECT coalesce(sum(${body} + ${ROW_OVERHEAD}), 0) AS bytes FROM ${name} WHERE ${ofThread(byThread)}`;
     bytes += sql.exec<{ bytes: number }>(query, ...(byThread ? [threadId] : [])).one().bytes;
   }
   return bytes;
@@ -140,7 +140,7 @@ function ofThread(byThread: boolean): string {
 }
 
 function bytesOf(row: readonly CopiedValue[]): number {
-  return row.reduce<number>((bytes, value) => bytes + lengthOf(value), ROW_BYTES);
+  return row.reduce<number>((bytes, value) => bytes + lengthOf(value), ROW_OVERHEAD);
 }
 
 function lengthOf(value: CopiedValue): number {

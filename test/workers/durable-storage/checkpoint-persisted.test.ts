@@ -3,6 +3,7 @@ import { DeltaSnapshot } from "@langchain/langgraph-checkpoint";
 import { expect, it } from "vitest";
 import { CHECKPOINT_SCHEMA } from "../../../src/platform/durable-storage/checkpoint-schema.ts";
 import { DurableCheckpointSaver } from "../../../src/platform/durable-storage/checkpoint-saver.ts";
+import { ensureSchema } from "../../../src/platform/durable-storage/object-schema.ts";
 import { climbSchemaLadder } from "../../../src/platform/durable-storage/schema-ladder.ts";
 import { threadConfig } from "../../support/checkpoints.ts";
 import { inFreshObject } from "../../support/object-storage.ts";
@@ -60,6 +61,7 @@ it("a thread of the first release: inline and carried values, a snapshot, writes
       body(writes, '["more"]', '"ask"'),
     );
 
+    ensureSchema(storage);
     const saver = new DurableCheckpointSaver({ storage });
     const head = await saver.getTuple(threadConfig());
     expect(head?.checkpoint.channel_values).toEqual({ title: "old", turns: 1 });

@@ -9,6 +9,7 @@ import { COPY_TRIES_MAX } from "../../../src/gateway/thread-copy.ts";
 import { COPY_PAGE_BYTES_MAX } from "../../../src/platform/durable-storage/thread-copy-rows.ts";
 import { threadObjectName } from "../../../src/platform/thread-directory.ts";
 import type { CopyCursor, CopyPage } from "../../../src/protocol/thread-copy.ts";
+import type { ThreadRpc } from "../../../src/protocol/thread-rpc.ts";
 import { createRunBodySchema, type Run } from "../../../src/protocol/runs.ts";
 import type { Thread, ThreadStateBody } from "../../../src/protocol/threads.ts";
 import { err, ok } from "../../../src/domain/shared/result.ts";
@@ -24,6 +25,7 @@ const historyOf = (threadId: string) =>
   sendJson<ThreadStateBody[]>("POST", `/threads/${threadId}/history`, { limit: 1_000 });
 const copyOf = (threadId: string) => sendJson<Thread>("POST", `/threads/${threadId}/copy`);
 const objectOf = (threadId: string) => env.THREADS.get(env.THREADS.idFromName(threadObjectName("alice", threadId)));
+const rpcOf = (threadId: string) => objectOf(threadId) as unknown as ThreadRpc;
 
 /** All that a history tells, but for the thread's own id. */
 async function contentOf(threadId: string): Promise<unknown> {
@@ -187,13 +189,13 @@ it("one that nobody ends is no thread, and goes: at its alarm, or before a threa
   const threadId = await newThread();
   await wait(threadId, '@ call write_file {"path": "a.txt", "content": "one"}\n@ say first');
   const source = { v: 1, owner: "alice", thread_id: threadId, role: "user" } as const;
-  const read = await objectOf(threadId).copyPage(source, {});
+  const read = await rpcOf(threadId).copyPage(source, {});
   if (!read.ok || read.value.kind !== "page") throw new Error(JSON.stringify(read));
   const { metadata: _none, ...unended } = read.value;
   const page = { ...unended, next: { table: 7, after: [] } } as CopyPage;
   const begin = async (id: string) => {
     const address = { ...source, thread_id: id };
-    expect(await objectOf(id).receiveCopy(address, { copy_id: "c", index: 0, page })).toEqual({
+    expect(await rpcOf(id).receiveCopy(address, { copy_id: "c", index: 0, page })).toEqual({
       ok: true,
       value: { kind: "stored" },
     });
@@ -215,7 +217,7 @@ it("one that nobody ends is no thread, and goes: at its alarm, or before a threa
   expect(await historyOf(taken)).toEqual([]);
   expect((await send("GET", `/threads/${taken}/files/a.txt`)).status).toBe(404);
   // Its copy has ended with that.
-  const late = await objectOf(taken).receiveCopy({ ...source, thread_id: taken }, { copy_id: "c", index: 1, page });
+  const late = await rpcOf(taken).receiveCopy({ ...source, thread_id: taken }, { copy_id: "c", index: 1, page });
   expect(late).toEqual({ ok: true, value: { kind: "changed" } });
   expect(await historyOf(taken)).toEqual([]);
 
