@@ -2,12 +2,14 @@
  * The thread's state as clients read and edit it. Owns which checkpoint a request means and the checks before an edit:
  * a refused one leaves the thread as it was. The wire shape is `state-view.ts`; the graph and the saver own the state.
  */
+import type { StateSnapshot } from "@langchain/langgraph";
 import type { ThreadState } from "../agent/thread-state/thread-state.ts";
 import { err, ok } from "../domain/shared/result.ts";
 import type { RpcResult } from "../protocol/errors.ts";
 import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
 import type { HistoryBody, SelectedState, StateQuery, ThreadStateBody, UpdateStateBody } from "../protocol/threads.ts";
 import { prepareLeadInput } from "./run-input.ts";
+import { waitingInterrupts } from "./run-start-interrupts.ts";
 import { findStatePlace } from "./state-place.ts";
 import { isStored, selectFields, toCheckpointRef, toStateBody } from "./state-view.ts";
 import type { ThreadContext } from "./thread-context.ts";
@@ -52,7 +54,7 @@ export class StateService {
     };
     const states: SelectedState[] = [];
     for await (const snapshot of place.graph.getStateHistory(place.config, options)) {
-      states.push(selectFields(toStateBody(snapshot), body.select));
+      states.push(selectFields(toStateBody(await this.#asItWaits(snapshot)), body.select));
     }
     return ok(states);
   }
@@ -88,7 +90,20 @@ export class StateService {
     if (place === undefined) return noCheckpoint(query);
     const snapshot = await place.graph.getState(place.config, { subgraphs: query.subgraphs === true });
     const isNamed = place.checkpointId !== undefined || (query.checkpoint_ns ?? "") !== "";
-    return isNamed && !isStored(snapshot) ? noCheckpoint(query) : ok(toStateBody(snapshot));
+    if (isNamed && !isStored(snapshot)) return noCheckpoint(query);
+    return ok(toStateBody(await this.#asItWaits(snapshot)));
+  }
+
+  /** At the head of the thread: without the questions of tasks that are done, which LangGraph tells until the next step. */
+  async #asItWaits(snapshot: StateSnapshot): Promise<StateSnapshot> {
+    const { checkpoint_id, checkpoint_ns } = (snapshot.config.configurable ?? {}) as Record<string, string | undefined>;
+    if (!snapshot.tasks.some((task) => task.interrupts.length > 0)) return snapshot;
+    if ((checkpoint_ns ?? "") !== "" || checkpoint_id !== this.#context.headCheckpointId()) return snapshot;
+    const waiting = new Set(await waitingInterrupts(this.#context, snapshot));
+    const tasks = snapshot.tasks.map((task) => {
+      return { ...task, interrupts: task.interrupts.filter((asked) => waiting.has(asked)) };
+    });
+    return { ...snapshot, tasks };
   }
 
   async #update(body: UpdateStateBody): Promise<RpcResult<{ checkpoint: Record<string, unknown> }>> {

@@ -15,8 +15,12 @@ export type CreateThreadBody = z.output<typeof createThreadBodySchema>;
 export const UNSUPPORTED_THREAD_OPTIONS = {
   create: ["supersteps", "ttl"],
   patch: ["ttl"],
-  search: ["select", "values", "extract"],
+  search: ["values"],
+  count: ["values"],
 } as const;
+
+/** Fields of a thread that a list does not have: they are read one thread at a time. */
+export const UNLISTED_THREAD_FIELDS = ["values", "interrupts", "config", "context"] as const;
 
 export const patchThreadBodySchema = z.strictObject({ metadata: metadataSchema });
 
@@ -27,13 +31,48 @@ export const pruneThreadsBodySchema = z.strictObject({
   strategy: z.enum(["delete", "keep_latest"]).default("delete"),
 });
 
+/** More than a state has fields and channels a client names. */
+const SELECT_FIELDS_MAX = 100;
+
 export const THREAD_STATUSES = ["idle", "busy", "interrupted", "error"] as const;
 export type ThreadStatus = (typeof THREAD_STATUSES)[number];
+
+/** A moment as text, in UTC with milliseconds as the stored ones are: they compare as text. */
+const momentSchema = z.iso.datetime({ offset: true }).transform((moment) => new Date(moment).toISOString());
+
+/** Deputy's own: `after` is exclusive, as is `before`. */
+const timeFilters = {
+  created_after: momentSchema.optional(),
+  created_before: momentSchema.optional(),
+  updated_after: momentSchema.optional(),
+  updated_before: momentSchema.optional(),
+};
+
+/** What a list knows of a thread; state is in the thread's object. */
+const THREAD_FIELDS = ["thread_id", "created_at", "updated_at", "metadata", "status"] as const;
+
+/** As many as a list shows columns. */
+const EXTRACTS_MAX = 20;
+const EXTRACT_CHARS_MAX = 256;
+const EXTRACT_PATH = /^metadata(\.[^.[\]]+|\[-?\d{1,6}\])+$/;
+
+/** Name → a place in the thread's metadata: `metadata.a.b[0]`, from the end with `[-1]`. */
+const extractSchema = z
+  .record(
+    z.string().min(1).max(EXTRACT_CHARS_MAX),
+    z.string().max(EXTRACT_CHARS_MAX).regex(EXTRACT_PATH, {
+      message: "must be a place in the metadata, such as metadata.title or metadata.tags[0]: lists have no values",
+    }),
+  )
+  .refine((paths) => Object.keys(paths).length <= EXTRACTS_MAX, { message: `at most ${EXTRACTS_MAX} places` });
 
 export const searchThreadsBodySchema = z.strictObject({
   metadata: metadataSchema.optional(),
   ids: z.array(clientIdSchema).max(1_000).optional(),
   status: z.enum(THREAD_STATUSES).optional(),
+  ...timeFilters,
+  select: z.array(z.enum(THREAD_FIELDS)).min(1).max(SELECT_FIELDS_MAX).optional(),
+  extract: extractSchema.optional(),
   limit: z.int().min(1).max(1_000).default(10),
   offset: z.int().min(0).default(0),
   sort_by: z.enum(["thread_id", "status", "created_at", "updated_at"]).default("created_at"),
@@ -44,6 +83,7 @@ export type SearchThreadsBody = z.output<typeof searchThreadsBodySchema>;
 export const countThreadsBodySchema = z.strictObject({
   metadata: metadataSchema.optional(),
   status: z.enum(THREAD_STATUSES).optional(),
+  ...timeFilters,
 });
 export type CountThreadsBody = z.output<typeof countThreadsBodySchema>;
 
@@ -63,6 +103,13 @@ export const threadSchema = z
   })
   .meta({ ref: "Thread" });
 export type Thread = z.infer<typeof threadSchema>;
+
+/** What `select` left of a thread in a list, and what `extract` asked for. */
+export const listedThreadSchema = threadSchema
+  .partial()
+  .extend({ extracted: z.record(z.string(), z.unknown()).optional() })
+  .meta({ ref: "ListedThread" });
+export type ListedThread = z.infer<typeof listedThreadSchema>;
 
 export const checkpointRefSchema = z.object({
   thread_id: z.string(),
@@ -113,8 +160,6 @@ const STATE_FIELDS = [
   "parent_checkpoint",
   "interrupts",
 ] as const;
-/** More than a state has fields and channels a client names. */
-const SELECT_FIELDS_MAX = 100;
 const VALUES_KEY = /^values\../;
 
 const stateFieldSchema = z

@@ -2,16 +2,19 @@ import { z } from "zod";
 import {
   countThreadsBodySchema,
   createThreadBodySchema,
+  listedThreadSchema,
   patchThreadBodySchema,
   pruneThreadsBodySchema,
   searchThreadsBodySchema,
   threadSchema,
+  UNLISTED_THREAD_FIELDS,
   UNSUPPORTED_THREAD_OPTIONS,
 } from "../../protocol/threads.ts";
 import { tokenUsageSchema } from "../../protocol/token-usage.ts";
 import { answer, empty, json } from "../answers.ts";
 import { JSON_BODY_BYTES_MAX } from "../bounds.ts";
 import { addressOf, operation } from "../operation.ts";
+import { toListedThread } from "../listed-thread.ts";
 import { paginationHeaders } from "../pagination.ts";
 import { copyThread } from "../thread-copy.ts";
 import { queryFlag, threadParams } from "../shapes.ts";
@@ -47,12 +50,13 @@ const search = operation({
   body: {
     schema: searchThreadsBodySchema,
     bytesMax: JSON_BODY_BYTES_MAX,
-    unsupported: { options: UNSUPPORTED_THREAD_OPTIONS.search },
+    unsupported: { options: UNSUPPORTED_THREAD_OPTIONS.search, values: { select: UNLISTED_THREAD_FIELDS } },
   },
-  responses: { 200: { description: "One page.", schema: z.array(threadSchema) } },
+  responses: { 200: { description: "One page.", schema: z.array(listedThreadSchema) } },
   handle: async ({ body, principal, deps }) => {
     const { threads, total } = await deps.threadSearch.search(principal.owner, body);
-    return json(threads, { headers: paginationHeaders({ offset: body.offset, limit: body.limit, total }) });
+    const listed = threads.map((thread) => toListedThread(thread, body));
+    return json(listed, { headers: paginationHeaders({ offset: body.offset, limit: body.limit, total }) });
   },
 });
 
@@ -62,7 +66,11 @@ const count = operation({
   id: "countThreads",
   tag: "threads",
   summary: "Counts the caller's threads.",
-  body: { schema: countThreadsBodySchema, bytesMax: JSON_BODY_BYTES_MAX },
+  body: {
+    schema: countThreadsBodySchema,
+    bytesMax: JSON_BODY_BYTES_MAX,
+    unsupported: { options: UNSUPPORTED_THREAD_OPTIONS.count },
+  },
   responses: { 200: { description: "How many.", schema: z.int() } },
   handle: async ({ body, principal, deps }) => json(await deps.threadSearch.count(principal.owner, body)),
 });

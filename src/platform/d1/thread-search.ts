@@ -3,7 +3,7 @@
  * owner (P7); metadata matches by containment (every node of the filter is at the same place in the thread's
  * metadata); threads of stateless runs are listed only for a filter that asks for them.
  */
-import { and, asc, count, desc, eq, sql, type SQL } from "drizzle-orm";
+import { and, asc, count, desc, eq, gt, lt, sql, type SQL } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import {
   type CountThreadsBody,
@@ -14,7 +14,7 @@ import {
 } from "../../protocol/threads.ts";
 import { threads } from "./schema/threads.ts";
 
-type Filter = Pick<SearchThreadsBody, "metadata" | "ids" | "status">;
+type Filter = Pick<SearchThreadsBody, "ids"> & CountThreadsBody;
 
 const SORT_COLUMNS = {
   thread_id: threads.threadId,
@@ -54,12 +54,16 @@ export class D1ThreadSearch {
   }
 }
 
-function matching(owner: string, { metadata, ids, status }: Filter): SQL | undefined {
+function matching(owner: string, { metadata, ids, status, ...times }: Filter): SQL | undefined {
   const byMetadata = metadata !== undefined && Object.keys(metadata).length > 0;
   const asksStateless = metadata !== undefined && Object.hasOwn(metadata, STATELESS_MARK);
   return and(
     eq(threads.owner, owner),
     status === undefined ? undefined : eq(threads.status, status),
+    times.created_after === undefined ? undefined : gt(threads.createdAt, times.created_after),
+    times.created_before === undefined ? undefined : lt(threads.createdAt, times.created_before),
+    times.updated_after === undefined ? undefined : gt(threads.updatedAt, times.updated_after),
+    times.updated_before === undefined ? undefined : lt(threads.updatedAt, times.updated_before),
     // One parameter for all ids: D1 binds at most 100.
     ids === undefined ? undefined : sql`${threads.threadId} IN (SELECT value FROM json_each(${JSON.stringify(ids)}))`,
     byMetadata ? containing(metadata) : undefined,

@@ -2,7 +2,12 @@ import { env } from "cloudflare:test";
 import { expect, it } from "vitest";
 import { D1RunEventLog } from "../../../src/platform/d1/run-event-log.ts";
 import { D1ThreadSearch } from "../../../src/platform/d1/thread-search.ts";
-import { searchThreadsBodySchema, STATELESS_MARK, type ThreadStatus } from "../../../src/protocol/threads.ts";
+import {
+  countThreadsBodySchema,
+  searchThreadsBodySchema,
+  STATELESS_MARK,
+  type ThreadStatus,
+} from "../../../src/protocol/threads.ts";
 
 const log = new D1RunEventLog(env.DB);
 const search = new D1ThreadSearch(env.DB);
@@ -108,4 +113,51 @@ it("leaves threads of stateless runs out unless the filter names them", async ()
   expect(await ids(by)).toEqual(["mine"]);
   expect(await search.count(by, {})).toBe(1);
   expect(await ids(by, { metadata: { [STATELESS_MARK]: true } })).toEqual(["fresh"]);
+});
+
+it("finds by time: after and before are exclusive, an offset is understood, and counts agree", async () => {
+  const by = owner();
+  await seed(by, [{ id: "a" }, { id: "b" }, { id: "c" }, { id: "d" }]);
+  const day = (n: number) => `2026-01-0${n}T00:00:00.000Z`;
+  expect(await ids(by, { created_after: day(1), created_before: day(4) })).toEqual(["c", "b"]);
+  expect(await ids(by, { updated_after: day(2), sort_by: "updated_at", sort_order: "asc" })).toEqual(["c", "d"]);
+  expect(await ids(by, { updated_before: "2026-01-02T02:00:00+02:00" })).toEqual(["a"]);
+  expect(await search.count(by, countThreadsBodySchema.parse({ created_after: day(1), updated_before: day(4) }))).toBe(
+    2,
+  );
+  expect(searchThreadsBodySchema.safeParse({ created_after: "yesterday" }).success).toBe(false);
+});
+
+const PLANNED: [string, object][] = [
+  ["all", {}],
+  ["by status", { status: "idle", sort_by: "status" }],
+  ["by metadata", { metadata: { topic: "x" }, sort_by: "updated_at" }],
+  ["by ids", { ids: ["a", "b"], sort_by: "thread_id", sort_order: "asc" }],
+  ["by time", { created_after: "2026-01-01T00:00:00.000Z", updated_before: "2026-02-01T00:00:00.000Z" }],
+];
+
+it.each(PLANNED)("reads no other owner's rows: %s", async (_what, over) => {
+  const asked: { sql: string; bindings: unknown[] }[] = [];
+  const recording = {
+    prepare: (sql: string) => {
+      const statement = env.DB.prepare(sql);
+      return Object.assign(Object.create(statement) as D1PreparedStatement, {
+        bind: (...bindings: unknown[]) => {
+          asked.push({ sql, bindings });
+          return statement.bind(...bindings);
+        },
+      });
+    },
+    batch: (statements: D1PreparedStatement[]) => env.DB.batch(statements),
+  } as unknown as D1Database;
+  await new D1ThreadSearch(recording).search(owner(), query(over));
+  expect(asked.length).toBe(2);
+  for (const { sql, bindings } of asked) {
+    const plan = await env.DB.prepare(`EXPLAIN QUERY PLAN ${sql}`)
+      .bind(...bindings)
+      .all<{ detail: string }>();
+    const ofThreads = plan.results.map(({ detail }) => detail).filter((detail) => /\bthreads\b/.test(detail));
+    expect(ofThreads.length).toBeGreaterThan(0);
+    for (const detail of ofThreads) expect(detail).toMatch(/^SEARCH threads USING .*\(owner=\?/);
+  }
 });

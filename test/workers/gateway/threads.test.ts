@@ -49,11 +49,12 @@ it("a thread gets the client's id, or a fresh one", async () => {
 });
 
 it.each([
-  ["POST", "/threads", { supersteps: [] }, "supersteps"],
+  ["POST", "/threads", { supersteps: [{ updates: [] }] }, "supersteps"],
   ["POST", "/threads", { ttl: 60 }, "ttl"],
   ["PATCH", "/threads/t", { metadata: {}, ttl: 60 }, "ttl"],
   ["POST", "/threads/search", { select: ["values"] }, "select"],
   ["POST", "/threads/search", { values: {} }, "values"],
+  ["POST", "/threads/count", { values: {} }, "values"],
 ])("%s %s %j is refused by name, not ignored", async (method, path, json, field) => {
   const answer = await ask(gatewayDeps(), path, { method, json });
   expect([answer.status, await answer.json()]).toMatchObject([422, { code: "unsupported_option", details: { field } }]);

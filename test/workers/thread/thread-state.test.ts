@@ -27,7 +27,16 @@ const nested = new StateGraph(State)
   .addEdge("first", "child")
   .addEdge("child", "__end__")
   .compile();
-const config = { graphs: { nested } };
+/** Two nodes ask at once. */
+const both = new StateGraph(
+  Annotation.Root({ log: Annotation<string[]>({ reducer: (a, b) => [...a, ...b], default: () => [] }) }),
+)
+  .addNode("left", () => ({ log: [interrupt<unknown, string>("left?")] }))
+  .addNode("right", () => ({ log: [interrupt<unknown, string>("right?")] }))
+  .addEdge("__start__", "left")
+  .addEdge("__start__", "right")
+  .compile();
+const config = { graphs: { nested, both } };
 
 async function runNested(runtime: ThreadRuntime): Promise<void> {
   const body = createRunBodySchema.parse({ assistant_id: "nested", input: { topic: "none" } });
@@ -211,4 +220,31 @@ it("an empty thread has an empty state and no history, and says so in the shapes
   expect(await sendJson("POST", `${path}/history`, {})).toEqual([]);
   expect(await sendJson("GET", `${path}/history`)).toEqual([]);
   expect((await send("PATCH", `${path}/state`, { metadata: { a: 1 } })).status).toBe(404);
+});
+
+it("a task that is done asks no more: not in the thread, its state or its history, while another still asks", async () => {
+  await withWakes(async (thread) => {
+    const runtime = await thread.create({ config });
+    const run = async (body: object) => {
+      const parsed = createRunBodySchema.parse({ assistant_id: "both", ...body });
+      const created = await runtime.runs.create({ graph_id: "both", body: parsed });
+      if (!created.ok) throw new Error(created.error.message);
+      await runtime.context.live.get(created.value.runId)?.done;
+    };
+    const asked = async () => {
+      const view = await valueOf(runtime.threads.get());
+      const state = (await valueOf(runtime.state.get({}))) as ThreadStateBody;
+      const [newest] = (await valueOf(history(runtime, { limit: 1 }))) as ThreadStateBody[];
+      return [
+        Object.values(view.interrupts).flat(),
+        state.tasks.flatMap((task) => task.interrupts),
+        newest!.tasks.flatMap((task) => task.interrupts),
+      ].map((interrupts) => interrupts.map(({ value }) => value));
+    };
+    await run({ input: { log: [] } });
+    expect(await asked()).toEqual(Array(3).fill(["left?", "right?"]));
+    const { tasks } = (await valueOf(runtime.state.get({}))) as ThreadStateBody;
+    await run({ command: { resume: { [tasks[0]!.interrupts[0]!.id!]: "yes" } } });
+    expect(await asked()).toEqual(Array(3).fill(["right?"]));
+  });
 });
