@@ -171,9 +171,8 @@ class StepGraph {
     state: StepState,
     source: "input" | "loop" | "update",
   ) {
-    // LangGraph's ids follow the clock and storage takes the greatest for the newest. A clock that was set back behind the
-    // last checkpoint would hide what comes after it: a known limit, which is not simulated (docs/simulation.md).
-    const id = this.#ports.newId(parent === undefined ? 0 : timeOf(parent));
+    // As LangGraph's: it follows the clock, also when that is set back behind the last checkpoint.
+    const id = this.#ports.newId();
     const checkpoint: Checkpoint = {
       v: 4,
       id,
@@ -202,11 +201,6 @@ class StepGraph {
     const next = state.done < state.steps.length ? ["step"] : [];
     return ["checkpoints", { config: this.#at(options, id), values: state, next, metadata: {}, tasks: [] }];
   }
-}
-
-/** Of a UUID v7. */
-function timeOf(id: string): number {
-  return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 }
 
 function aborted(signal: AbortSignal | undefined): Promise<never> {
