@@ -5,7 +5,13 @@
  * Channels with reducers of their own are left alone.
  */
 import { BaseMessage } from "@langchain/core/messages";
-import { type BaseCheckpointSaver, messagesDeltaReducer, messagesStateReducer } from "@langchain/langgraph";
+import {
+  type BaseCheckpointSaver,
+  Command,
+  isCommand,
+  messagesDeltaReducer,
+  messagesStateReducer,
+} from "@langchain/langgraph";
 import type { RunnableGraph } from "../graph-catalog.ts";
 
 const MESSAGE_REDUCERS: readonly unknown[] = [messagesStateReducer, messagesDeltaReducer];
@@ -30,6 +36,7 @@ export function isMessageChannel(channel: unknown): boolean {
 
 /** The input again with ids that are the same however often the run starts; JSON data, as a client gave it. */
 export function withInputIds(input: unknown, channels: ReadonlySet<string>, runId: string): unknown {
+  if (isCommand(input)) return withUpdateIds(input, channels, runId);
   if (typeof input !== "object" || input === null || Array.isArray(input)) return input;
   let count = 0;
   const identified = (given: unknown): unknown => {
@@ -43,6 +50,19 @@ export function withInputIds(input: unknown, channels: ReadonlySet<string>, runI
     return [channel, Array.isArray(value) ? value.map(identified) : identified(value)];
   });
   return Object.fromEntries(entries) as unknown;
+}
+
+/** A command stays one: as plain values it would start the graph anew, and its answer would be lost. */
+function withUpdateIds(command: Command, channels: ReadonlySet<string>, runId: string): Command {
+  if (command.update === undefined) return command;
+  const { graph, resume, goto } = command;
+  const update = withInputIds(command.update, channels, runId) as NonNullable<typeof command.update>;
+  return new Command({
+    update,
+    ...(graph === undefined ? {} : { graph }),
+    ...(resume === undefined ? {} : { resume }),
+    ...(goto === undefined ? {} : { goto }),
+  });
 }
 
 /** What LangChain takes for a message: `type` or `role`, and its content. */

@@ -207,6 +207,24 @@ describe("LangGraph's own messages channel", () => {
   });
 });
 
+describe("a command to a graph with messages", () => {
+  it("answers its question, and does not start it anew as input would; what it writes has ids", async () => {
+    const input = { gate: gateOf(), messages: [{ role: "user", content: "hi" }] };
+    const { threadId, state } = await ranOnce("chatting", { input });
+    expect(questionsOf(state)).toMatchObject([{ value: "well?" }]);
+    await answering(threadId, "chatting", "fine");
+    const said = async () => (await stateOf(threadId)).values["messages"] as { id: string; content: string }[];
+    const contents = (await said()).map(({ content }) => content);
+    expect(contents).toEqual(["hi", "hello", "an answer", "as a dict", "you said fine"]);
+    const update = { messages: [{ role: "user", content: "and?" }] };
+    await streamRun(threadId, { assistant_id: "chatting", command: { update, goto: "answer" } });
+    const after = await said();
+    expect(after.slice(5).map(({ content }) => content)).toEqual(["and?", "an answer", "as a dict"]);
+    expect(new Set(after.map(({ id }) => id)).size).toBe(8);
+    expect(await said()).toEqual(after);
+  });
+});
+
 describe("questions of a graph", () => {
   it("in a graph in a graph: asked once more after a crash, answered where they were asked", async () => {
     const gate = gateOf();
