@@ -115,7 +115,7 @@ async function pagesOf(runtime: ThreadRuntime): Promise<CopyPage[]> {
     const page = await runtime.copies.page({ ...(cursor && { cursor }), ...(stamp && { stamp }) });
     if (!page.ok || page.value.kind !== "page") throw new Error(JSON.stringify(page));
     pages.push(structuredClone(page.value));
-    ({ stamp, next: cursor } = page.value as CopyPage);
+    ({ stamp, next: cursor } = page.value);
     if (cursor === undefined) return pages;
   }
 }

@@ -1,5 +1,5 @@
 /** Whatever becomes of a thread, a checkpoint that is kept has the messages it had: random lives of threads. */
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import type { Run } from "../../../src/protocol/runs.ts";
 import type { Thread, ThreadStateBody } from "../../../src/protocol/threads.ts";
