@@ -19,8 +19,11 @@ export const UNSUPPORTED_THREAD_OPTIONS = {
   count: ["values"],
 } as const;
 
-/** Fields of a thread that a list does not have: they are read one thread at a time. */
-export const UNLISTED_THREAD_FIELDS = ["values", "interrupts", "config", "context"] as const;
+/** What a list does not know of a thread: it is read one thread at a time. */
+export const UNLISTED_THREAD_VALUES = {
+  select: ["values", "interrupts", "config", "context"],
+  sort_by: ["state_updated_at"],
+} as const;
 
 export const patchThreadBodySchema = z.strictObject({ metadata: metadataSchema });
 

@@ -7,7 +7,7 @@ import {
   pruneThreadsBodySchema,
   searchThreadsBodySchema,
   threadSchema,
-  UNLISTED_THREAD_FIELDS,
+  UNLISTED_THREAD_VALUES,
   UNSUPPORTED_THREAD_OPTIONS,
 } from "../../protocol/threads.ts";
 import { tokenUsageSchema } from "../../protocol/token-usage.ts";
@@ -50,7 +50,7 @@ const search = operation({
   body: {
     schema: searchThreadsBodySchema,
     bytesMax: JSON_BODY_BYTES_MAX,
-    unsupported: { options: UNSUPPORTED_THREAD_OPTIONS.search, values: { select: UNLISTED_THREAD_FIELDS } },
+    unsupported: { options: UNSUPPORTED_THREAD_OPTIONS.search, values: UNLISTED_THREAD_VALUES },
   },
   responses: { 200: { description: "One page.", schema: z.array(listedThreadSchema) } },
   handle: async ({ body, principal, deps }) => {

@@ -54,6 +54,7 @@ it.each([
   ["PATCH", "/threads/t", { metadata: {}, ttl: 60 }, "ttl"],
   ["POST", "/threads/search", { select: ["values"] }, "select"],
   ["POST", "/threads/search", { values: {} }, "values"],
+  ["POST", "/threads/search", { sort_by: "state_updated_at" }, "sort_by"],
   ["POST", "/threads/count", { values: {} }, "values"],
 ])("%s %s %j is refused by name, not ignored", async (method, path, json, field) => {
   const answer = await ask(gatewayDeps(), path, { method, json });
