@@ -168,7 +168,7 @@ describe("interrupt", () => {
       messages: [],
       gate: crypto.randomUUID(),
       items: ["ask-a", "b", "ask-c"],
-    } as never);
+    });
     const questions = interrupt as Interrupt<{ item: string }>[];
     expect(questions.map(({ value }) => value!.item).toSorted()).toEqual(["ask-a", "ask-c"]);
     const resume = Object.fromEntries(questions.map(({ id, value }) => [id!, value!.item.toUpperCase()]));
@@ -179,7 +179,7 @@ describe("interrupt", () => {
 
   it("shows a breakpoint, and passes it", async () => {
     const page = open({ assistantId: "versioned", fetchStateHistory: true });
-    await page.submit({ messages: [], gate: crypto.randomUUID() } as never, { interruptBefore: ["second"] });
+    await page.submit({ messages: [], gate: crypto.randomUUID() }, { interruptBefore: ["second"] });
     const stopped = await page.until(({ interrupt }) => interrupt !== undefined);
     expect(stopped.stream.values).toMatchObject({ by: ["two"] });
     await page.submit(null);

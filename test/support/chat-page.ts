@@ -53,7 +53,9 @@ export class ChatPage {
     const { apiUrl, assistantId, ...rest } = options;
     this.#hook = renderHook(() => {
       const stream = useStream<Values>({ ...rest, apiUrl, assistantId, callerOptions, onThreadId, throttle: false });
-      const texts = stream.messages.map(({ content }) => String(content));
+      const texts = stream.messages.map(({ content }) =>
+        typeof content === "string" ? content : JSON.stringify(content),
+      );
       const { interrupt, isLoading, error } = stream;
       this.drawn.push(texts.at(-1) ?? "");
       return { stream, texts, interrupt, isLoading, error };
