@@ -89,6 +89,12 @@ export class RunCancel {
     this.#context.flush.kick();
   }
 
+  /** Before a run is removed: nobody else could close the step it waits in, nor keep what has finished in it. */
+  async closeWait(runId: string): Promise<void> {
+    const run = this.#context.runs.find(runId);
+    if (run !== undefined && this.#isWaiting(run)) await this.#endWait(run, { action: "interrupt" });
+  }
+
   /** A wait whose end was asked for, and whose object died before it was done. */
   async finishWait(): Promise<void> {
     const waiting = this.#context.runs.newestStarted();

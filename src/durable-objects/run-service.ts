@@ -65,7 +65,8 @@ export class RunService {
     return this.#cancel.cancelTask(runId, taskId);
   }
 
-  delete(runId: string): Promise<RpcResult<null>> {
+  async delete(runId: string): Promise<RpcResult<null>> {
+    await this.#cancel.closeWait(runId);
     return deleteRun(this.#context, runId);
   }
 

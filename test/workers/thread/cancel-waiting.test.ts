@@ -70,6 +70,11 @@ async function threadStatus({ context, threads }: ThreadRuntime, thread: ThreadW
 }
 
 async function expectClosed(runtime: ThreadRuntime, thread: ThreadWakes, runId: string): Promise<void> {
+  await expectStepClosed(runtime, thread);
+  expect(runtime.context.runs.find(runId)).toMatchObject({ status: "interrupted", interrupts: null });
+}
+
+async function expectStepClosed(runtime: ThreadRuntime, thread: ThreadWakes): Promise<void> {
   const { messages, delegations = [] } = await stateOf(runtime);
   expect(delegations.map(({ description, status }) => [description, status])).toEqual([
     ["one", "completed"],
@@ -79,7 +84,6 @@ async function expectClosed(runtime: ThreadRuntime, thread: ThreadWakes, runId: 
     "tool_calls" in message ? (message.tool_calls as { id: string }[]) : [],
   );
   expect(messages.filter(isToolMessage).map((message) => message.tool_call_id)).toEqual(calls.map(({ id }) => id));
-  expect(runtime.context.runs.find(runId)).toMatchObject({ status: "interrupted", interrupts: null });
   expect(runtime.context.delegations.all()).toEqual([]);
   expect(await threadStatus(runtime, thread)).toEqual(["idle", "idle"]);
 }
@@ -106,6 +110,22 @@ describe("cancel of a run that waits for an answer", () => {
       const run = runtime.context.runs.find(runId)!;
       runtime.context.runs.save({ ...run, cancelRequested: true, cancel: { v: 1, action: "interrupt" } });
       await expectClosed(await thread.wake({ tools: [asks(() => false)] }), thread, runId);
+    });
+  });
+
+  it("P2 P5: by its deletion: what had finished in its step stays, what is open is cancelled, no child's row is left", async () => {
+    await withWakes(async (thread) => {
+      const { runtime, runId } = await waiting(thread);
+      expect((await runtime.runs.delete(runId)).ok).toBe(true);
+      expect(runtime.context.runs.find(runId)).toBeUndefined();
+      await expectStepClosed(runtime, thread);
+      const view = await runtime.threads.get();
+      expect(view.ok && view.value.interrupts).toEqual({});
+      const next = await startRun(runtime, "@ say usable");
+      await runtime.context.live.get(next.runId)!.done;
+      await expectStepClosed(runtime, thread);
+      const nested = "SELECT 1 FROM checkpoints WHERE checkpoint_ns <> ''";
+      expect(thread.storage.sql.exec(nested).toArray()).toEqual([]);
     });
   });
 
