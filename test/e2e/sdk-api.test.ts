@@ -235,6 +235,18 @@ describe("client.threads", () => {
     expect(await statusOf(client.threads.get(gone))).toBe(404);
   });
 
+  it("copies a thread with its history; what the copy does then is its own", async () => {
+    const threadId = await newThread();
+    await client.runs.wait(threadId, "versioned", { input: { gate: threadId } });
+    const copy = (await client.threads.copy(threadId)) as unknown as { thread_id: string };
+    expect(copy.thread_id).not.toBe(threadId);
+    const states = async (of: string) => (await client.threads.getHistory(of)).map(({ values }) => values);
+    const before = await states(threadId);
+    expect(await states(copy.thread_id)).toEqual(before);
+    await client.runs.wait(copy.thread_id, "versioned", { input: { gate: threadId } });
+    expect(await states(threadId)).toEqual(before);
+  });
+
   it("joinStream follows a thread over its runs", async () => {
     const threadId = await newThread();
     const leaving = new AbortController();
