@@ -173,14 +173,11 @@ export class ThreadRuntime {
     await this.arm().catch((fault: unknown) => this.context.onFault(fault));
   }
 
-  /**
-   * A detached run must not let the object fall asleep under it. Nor may it die for good with a run's end on its way to
-   * D1, when the run's own alarm has fired meanwhile: the row there would say `running` until somebody woke the thread.
-   */
+  /** A detached run must not let the object fall asleep under it. */
   #keepAlive(): AlarmSource {
     const { keep_alive_seconds } = this.context.deps.config.runtime;
-    const { live, flush, runs } = this.context;
-    const isActive = () => live.size > 0 || flush.isUnderWay || runs.activeRuns()[0]?.status === "running";
+    const { live, runs } = this.context;
+    const isActive = () => live.size > 0 || runs.activeRuns()[0]?.status === "running";
     return { nextDueAt: () => (isActive() ? this.context.now() + keep_alive_seconds * 1_000 : undefined) };
   }
 }
