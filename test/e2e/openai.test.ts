@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Client } from "@langchain/langgraph-sdk";
-import { DeputyServer } from "../support/deputy-server.ts";
+import { DeputyServer, eventually } from "../support/deputy-server.ts";
 import { type ModelServer, startModelServer } from "../support/model-server.ts";
 import { wireText } from "../support/model-wire.ts";
 import { collect, dataOf, human, LEAD, type LeadValues, runIdOf, sdkClient, type WireMessage } from "../support/sdk.ts";
@@ -188,6 +188,45 @@ describe("a provider that fails", () => {
       additional_kwargs: { subagent_status: "failed" },
     });
   });
+});
+
+describe("a run that is cancelled", () => {
+  const JOB = "A job of the cancelled run";
+  const CHILDREN = [
+    '@ call bash {"command": "sleep 6"}\n@ call bash {"command": "sleep 6"}',
+    "@ fail 429 3 retry-after 6\n@ say never",
+    `@ delay 200\n@ say${" word".repeat(32)}`,
+    "@ say was never started",
+  ];
+
+  it.each(["interrupt", "rollback"] as const)(
+    "by %s: its children at a tool, waiting to try again, in an answer and waiting for a slot make no further request",
+    async (action) => {
+      const threadId = await newThread();
+      const job = `${JOB} by ${action}.`;
+      const tasks = CHILDREN.map(
+        (work, at) => `@ & delegate general-purpose :: ${at} :: <<'C${at}'\n${job}\n${work}\nC${at}`,
+      );
+      const asked = () => models.requests.filter((request) => wireText(request.messages[1]!).startsWith(job)).length;
+      const { run_id: runId } = await client.runs.create(threadId, LEAD, human([...tasks, "@ say never"].join("\n")));
+      // Three have their slots, the fourth waits for one.
+      await eventually(asked, (count) => count >= 3, 20_000);
+      const gone = models.aborted();
+      await client.runs.cancel(threadId, runId, true, action);
+      const total = models.requests.length;
+      expect(asked()).toBe(3);
+      // Longer than each of them would have been before its next request: by this run's end they would have asked.
+      const { value, requests } = await counting(() =>
+        ask(threadId, '@ call bash {"command": "sleep 8"}\n@ say after'),
+      );
+      expect(lastOf(value).content).toBe("after");
+      expect(requests).toBe(2);
+      expect(asked()).toBe(3);
+      expect(models.requests.length).toBe(total + 2);
+      // The answer that was under way was given up, not read to its end.
+      expect(models.aborted()).toBeGreaterThan(gone);
+    },
+  );
 });
 
 describe("stored history that no provider would take", () => {
