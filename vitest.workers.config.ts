@@ -14,8 +14,8 @@ const withoutPackageSourceMaps = {
   },
 };
 
-const DEPUTY_CONFIG = fileURLToPath(new URL("deputy.config.ts", import.meta.url));
-const TEST_CONFIG = fileURLToPath(new URL("test/support/graphs/deputy.config.ts", import.meta.url));
+const DEPUTY_CONFIG = fileURLToPath(new URL("deputy.config.ts", import.meta.url).href);
+const TEST_CONFIG = fileURLToPath(new URL("test/support/graphs/deputy.config.ts", import.meta.url).href);
 
 /** The Worker under test serves graphs of the tests' own beside what the repository's configuration has. */
 const withTestGraphs = {

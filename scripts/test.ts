@@ -11,7 +11,9 @@ const PEERS = "bench/peers";
 const options = process.argv.slice(2);
 const runsEndToEnd = !options.some((each) => each.startsWith("--project")) || options.join(" ").includes("e2e");
 if (runsEndToEnd && !existsSync(`${PEERS}/node_modules`)) {
-  const installed = spawnSync("npm", ["ci", "--prefix", PEERS, "--ignore-scripts", "--no-audit", "--no-fund"], { stdio: "inherit" });
+  const installed = spawnSync("npm", ["ci", "--prefix", PEERS, "--ignore-scripts", "--no-audit", "--no-fund"], {
+    stdio: "inherit",
+  });
   if (installed.status !== 0) throw new Error(`npm ci --prefix ${PEERS} failed`);
 }
 

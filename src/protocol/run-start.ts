@@ -15,7 +15,6 @@ const sendSchema = z.strictObject({
   args: z.unknown().optional(),
   lg_name: z.literal("Send").optional(),
 });
-export type SendBody = z.output<typeof sendSchema>;
 
 const gotoSchema = z.union([z.string().min(1), sendSchema]);
 

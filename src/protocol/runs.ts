@@ -26,9 +26,7 @@ export const STREAM_MODES = [
 export type StreamMode = (typeof STREAM_MODES)[number];
 
 /** Options of the reference API that Deputy does not honour yet: refused by name. */
-export const UNSUPPORTED_RUN_OPTIONS = [
-  "feedback_keys",
-] as const;
+export const UNSUPPORTED_RUN_OPTIONS = ["feedback_keys"] as const;
 
 /** Values of the reference API that an honoured option does not take yet: refused by name, like the options above. */
 export const UNSUPPORTED_RUN_VALUES: Readonly<Record<string, readonly (string | boolean)[]>> = {
@@ -162,4 +160,3 @@ export const cancelRunsBodySchema = z
     path: ["thread_id"],
     message: "required with run_ids",
   });
-export type CancelRunsBody = z.output<typeof cancelRunsBodySchema>;

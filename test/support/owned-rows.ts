@@ -63,7 +63,7 @@ export function threadRows(
   );
 }
 
-export function ownerRows(owner: string, batchIds: readonly string[]): Promise<Record<string, number>> {
+function ownerRows(owner: string, batchIds: readonly string[]): Promise<Record<string, number>> {
   return countRows(
     ({ name, columns }) => (columns.includes("owner") ? rows(name, "owner = ?", owner) : undefined),
     batchIds,

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { failpointsOf, holdFailpoints } from "../../src/platform/failpoints.ts";
+import { killCells, MISSING, NOT_ABORTED, POINTS, SUBJECTS } from "../support/kill-cells.ts";
 
 const page = readFileSync("docs/durability.md", "utf8");
 
@@ -56,4 +57,20 @@ describe("failpoints", () => {
     const elsewhere = { TEST_ROUTES: "1", FAILPOINT_URL: "http://example.com/" };
     expect(() => failpointsOf(elsewhere)).toThrow("127.0.0.1");
   });
+});
+
+describe("the kill matrix", () => {
+  it.each(["sigkill", "abort"] as const)(
+    "%s: each point of each subject is a cell, or says why there is none",
+    (kill) => {
+      const cells = new Set(killCells(kill).map(({ point, subject }) => `${point}, ${subject}`));
+      const wanting = POINTS.flatMap((point) =>
+        SUBJECTS.filter((subject) => {
+          const why = MISSING[point]?.[subject] ?? (kill === "abort" ? NOT_ABORTED[point]?.[subject] : undefined);
+          return cells.has(`${point}, ${subject}`) === (why !== undefined);
+        }).map((subject) => `${point}, ${subject}`),
+      );
+      expect(wanting).toEqual([]);
+    },
+  );
 });

@@ -20,7 +20,15 @@ const LAYERS: Readonly<Record<string, { readonly layers: readonly string[]; read
   },
   platform: {
     layers: ["platform", "domain", "protocol", "agent", "config.ts"],
-    packages: ["cloudflare:*", "drizzle-orm*", "@langchain/langgraph-checkpoint", "@langchain/core*", "uuid", "ipaddr.js", "node:*"],
+    packages: [
+      "cloudflare:*",
+      "drizzle-orm*",
+      "@langchain/langgraph-checkpoint",
+      "@langchain/core*",
+      "uuid",
+      "ipaddr.js",
+      "node:*",
+    ],
   },
   gateway: {
     layers: ["gateway", "domain", "protocol", "platform"],

@@ -5,7 +5,6 @@
  * Without the graph nobody knows what comes next or how a channel kept as deltas is put together: `next` is empty and such
  * a channel is left out. Questions that wait for an answer are still shown.
  */
-import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BaseCheckpointSaver, CheckpointTuple, StateSnapshot } from "@langchain/langgraph";
 import type { RunnableGraph } from "../graph-catalog.ts";
 

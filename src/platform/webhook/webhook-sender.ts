@@ -13,8 +13,8 @@ import { checkWebhookTarget } from "./webhook-target.ts";
 /** A receiver that moved has one new address; more is a loop. */
 export const WEBHOOK_REDIRECTS_MAX = 3;
 
-export const SIGNATURE_HEADER = "deputy-signature";
-export const DELIVERY_HEADER = "deputy-delivery";
+const SIGNATURE_HEADER = "deputy-signature";
+const DELIVERY_HEADER = "deputy-delivery";
 
 export interface WebhookRequest {
   readonly url: string;

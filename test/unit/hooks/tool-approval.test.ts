@@ -102,7 +102,7 @@ describe("tool_approval", () => {
     await resume(answer);
     expect(sent).toEqual(ran);
     const [result] = await results();
-    expect([result?.status ?? "success", result?.text]).toEqual([status, expect.stringContaining(String(content))]);
+    expect([result?.status ?? "success", result?.text]).toEqual([status, expect.stringContaining(content as string)]);
   });
 
   it.each([

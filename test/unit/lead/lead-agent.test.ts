@@ -46,7 +46,15 @@ describe("the assembled lead", () => {
 
   test("R167 has workspace tools and task; the descriptor tells what the graph has", () => {
     const { descriptor } = leadFixture();
-    expect(descriptor.tools).toEqual(["bash", "ls", "read_file", "write_file", "str_replace", "ask_clarification", "task"]);
+    expect(descriptor.tools).toEqual([
+      "bash",
+      "ls",
+      "read_file",
+      "write_file",
+      "str_replace",
+      "ask_clarification",
+      "task",
+    ]);
     expect(descriptor.hooks).toEqual([
       "tool_errors",
       "request_repair",

@@ -8,8 +8,7 @@ const drawn = (id: string, query = "") => sendJson<GraphDrawing>("GET", `/assist
 const subgraphs = (id: string, rest = "") =>
   sendJson<Record<string, GraphSchemas>>("GET", `/assistants/${id}/subgraphs${rest}`);
 
-const namesIn = (schema: Record<string, unknown> | null) =>
-  Object.keys((schema?.["properties"] ?? {}) as Record<string, unknown>).toSorted();
+const namesIn = (schema: Record<string, unknown> | null) => Object.keys(schema?.["properties"] ?? {}).toSorted();
 
 describe("GET /assistants/{id}/schemas", () => {
   it("zod schemas are told whole, the context's as config's too", async () => {

@@ -20,8 +20,7 @@ const idOf = ({ context }: ThreadRuntime) => context.runs.activeRuns()[0]?.runId
 
 async function toldOf({ context }: ThreadRuntime, thread: ThreadWakes, runId: string) {
   await context.flush.flush();
-  const of = async (query: string) =>
-    (await context.deps.db.prepare(query).bind(thread.threadId, runId).all<Record<string, unknown>>()).results;
+  const of = async (query: string) => (await context.deps.db.prepare(query).bind(thread.threadId, runId).all()).results;
   const ends = await of(
     `SELECT event_type, content ->> 'status' AS status FROM run_events
      WHERE thread_id = ?1 AND run_id = ?2 AND event_type IN ('run.end', 'run.error')`,

@@ -61,29 +61,35 @@ async function leftOf(thread: ThreadWakes, batchId: string): Promise<unknown> {
 
 const NOTHING = { rows: {}, schema: false, alarm: null };
 
+/** Whether there was a write to die at; either way nothing of the thread is left. */
+async function diesAt(step: number): Promise<boolean> {
+  let died = false;
+  await withWakes(async (thread) => {
+    const batchId = await fill(thread);
+    const dying = dyingDb(step);
+    const first = await thread.wake({ db: dying.db });
+    died = await first.deletion.run().then(
+      () => false,
+      () => true,
+    );
+    expect(died).toBe(dying.died());
+    if (died) {
+      expect(first.threads.exists()).toBe(false);
+      expect(await thread.storage.getAlarm()).not.toBeNull();
+      const second = await thread.wake();
+      expect(second.deletion.isDone).toBe(true);
+    }
+    expect(await leftOf(thread, batchId)).toEqual(NOTHING);
+  });
+  return died;
+}
+
 describe("a deletion that dies", () => {
   it("before or behind any of its writes to D1 is finished by the next wake, and meanwhile the thread is gone", async () => {
-    let steps = -1;
-    for (let died = true; died;) {
+    let steps = 0;
+    while (await diesAt(steps)) {
       steps += 1;
       expect(steps).toBeLessThan(STEPS_MAX);
-      await withWakes(async (thread) => {
-        const batchId = await fill(thread);
-        const dying = dyingDb(steps);
-        const first = await thread.wake({ db: dying.db });
-        died = await first.deletion.run().then(
-          () => false,
-          () => true,
-        );
-        expect(died).toBe(dying.died());
-        if (died) {
-          expect(first.threads.exists()).toBe(false);
-          expect(await thread.storage.getAlarm()).not.toBeNull();
-          const second = await thread.wake();
-          expect(second.deletion.isDone).toBe(true);
-        }
-        expect(await leftOf(thread, batchId)).toEqual(NOTHING);
-      });
     }
     // Cancel, submissions, the rows of the thread, its events and each table of a batch.
     expect(steps).toBeGreaterThan(10);
