@@ -13,6 +13,7 @@ import type { EventOutbox, PendingEvents } from "../platform/durable-storage/eve
 import type { RunRecord, RunStore } from "../platform/durable-storage/run-store.ts";
 import type { ThreadRecord, ThreadStore } from "../platform/durable-storage/thread-store.ts";
 import type { AlarmSource } from "./object-alarm.ts";
+import { settledWithin } from "./settled-within.ts";
 import { isLifecycle, RUN_GONE } from "./thread-log.ts";
 import { threadMetadata } from "./thread-metadata.ts";
 
@@ -52,6 +53,14 @@ export class EventFlush implements AlarmSource {
   /** Events are on their way: should the object die now, somebody must look again. */
   get isUnderWay(): boolean {
     return this.#running !== undefined;
+  }
+
+  /** Whether what is under way, if anything is, ended in time. */
+  async endsWithin(timeoutMs: number): Promise<boolean> {
+    if (this.#running === undefined) return true;
+    const ended = this.#running.catch(() => undefined);
+    await settledWithin(ended, timeoutMs);
+    return this.#running === undefined;
   }
 
   /** Starts a flush nobody waits for; a fault is noted and retried by the alarm. */

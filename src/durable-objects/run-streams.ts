@@ -10,6 +10,7 @@ import { FrameCursor, type FrameSource, type TextSource } from "./frame-cursor.t
 import { frameFilter } from "./frame-filter.ts";
 import { FrameReader } from "./frame-reader.ts";
 import type { RunService } from "./run-service.ts";
+import { settledWithin } from "./settled-within.ts";
 import type { ThreadContext } from "./thread-context.ts";
 import { ThreadCursor, type ThreadRunsPort, type ThreadStreamStart } from "./thread-stream.ts";
 
@@ -209,15 +210,6 @@ export class RunStreams {
       renderFinal: () => this.#finalState(runId),
     };
   }
-}
-
-async function settledWithin(done: Promise<void>, timeoutMs: number): Promise<void> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const timeout = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, timeoutMs);
-  });
-  await Promise.race([done, timeout]);
-  clearTimeout(timer);
 }
 
 /** What a reader of a run is told once when the run is taken out of the thread under it. */

@@ -19,6 +19,9 @@ import { ThreadCopies } from "./thread-copies.ts";
 import { ThreadDeletion } from "./thread-deletion.ts";
 import { ThreadService } from "./thread-service.ts";
 
+/** A flush that D1 answers is over by then; one that hangs is looked after by the next alarm. */
+const FLUSH_WAIT_MS = 1_000;
+
 export class ThreadRuntime {
   readonly context: ThreadContext;
   readonly threads: ThreadService;
@@ -31,6 +34,7 @@ export class ThreadRuntime {
   readonly deletion: ThreadDeletion;
   readonly #expiry: FrameExpiry;
   readonly #pruning: CheckpointPruning;
+  #isFlushSlow = false;
   readonly #alarm: ObjectAlarm;
   readonly #copyAlarm: ObjectAlarm;
 
@@ -119,6 +123,7 @@ export class ThreadRuntime {
     await this.batches.onAlarm(now);
     if (this.context.flush.nextDueAt() !== undefined) this.context.flush.kick();
     this.context.webhooks.kick();
+    this.#isFlushSlow = !(await this.context.flush.endsWithin(FLUSH_WAIT_MS));
     await this.arm();
   }
 
@@ -173,11 +178,15 @@ export class ThreadRuntime {
     await this.arm().catch((fault: unknown) => this.context.onFault(fault));
   }
 
-  /** A detached run must not let the object fall asleep under it. */
+  /**
+   * A detached run must not let the object fall asleep under it. Nor may the object die for good with a run's end on its way to
+   * D1 when the run's own alarm has fired meanwhile: the row there would say `running` until somebody woke the thread.
+   */
   #keepAlive(): AlarmSource {
     const { keep_alive_seconds } = this.context.deps.config.runtime;
-    const { live, runs } = this.context;
-    const isActive = () => live.size > 0 || runs.activeRuns()[0]?.status === "running";
+    const { live, flush, runs } = this.context;
+    const isLate = () => this.#isFlushSlow && flush.isUnderWay;
+    const isActive = () => live.size > 0 || isLate() || runs.activeRuns()[0]?.status === "running";
     return { nextDueAt: () => (isActive() ? this.context.now() + keep_alive_seconds * 1_000 : undefined) };
   }
 }

@@ -59,7 +59,7 @@ it("unknown routes and wrong methods are 404 in JSON, with a key and without", a
     ["GET", "/"],
     ["GET", "/nowhere"],
     ["PUT", "/threads"],
-    ["POST", "/threads/t/copy"],
+    ["POST", "/threads/t/clone"],
     ["DELETE", "/ok"],
   ] as const) {
     expect(await failure(await ask(gatewayDeps(), path, { method, key: null }))).toEqual([404, "not_found"]);
