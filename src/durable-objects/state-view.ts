@@ -4,7 +4,7 @@
  */
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { StateSnapshot } from "@langchain/langgraph";
-import { toWire, toWireValues } from "../agent/wire/to-wire.ts";
+import { toWire, toWireState, toWireValues } from "../agent/wire/to-wire.ts";
 import type { CheckpointRef, SelectedState, ThreadStateBody } from "../protocol/threads.ts";
 
 const EMPTY_STATE: ThreadStateBody = {
@@ -78,7 +78,7 @@ function toTask(task: StateSnapshot["tasks"][number]): ThreadStateBody["tasks"][
     interrupts: task.interrupts.map(({ id, value }) => ({ ...(id === undefined ? {} : { id }), value: toWire(value) })),
     checkpoint: nested.config === undefined ? null : toCheckpointRef(nested.config),
     state: nested.snapshot === undefined ? null : toStateBody(nested.snapshot),
-    result: toWire(result ?? null),
+    result: toWireState(result ?? null),
     path: [...(path ?? [])],
   };
 }
