@@ -335,7 +335,7 @@ const deputyFieldsSchema = z.strictObject({
   tools: toolsSchema.prefault({}),
   agents: agentsSchema.prefault({}),
   /** Graph id → graph, or `{ graph, version, previous? }`. `lead_agent` is always there. */
-  graphs: z.record(NAME, servedGraphSchema).default({}),
+  graphs: z.record(NAME, servedGraphSchema).prefault({}),
 });
 
 type DeputyFields = z.output<typeof deputyFieldsSchema>;
