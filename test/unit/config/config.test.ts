@@ -36,7 +36,7 @@ describe("deputy.config.ts", () => {
   });
 
   it("accepts the file that ships", () => {
-    const flags = { fallbacks: [], thinking: false, always_thinks: false, vision: true };
+    const flags = { fallbacks: [], stream_break: "retry", thinking: false, always_thinks: false, vision: true };
     const models = [
       { name: "openai", provider: "openai", ...flags },
       { name: "anthropic", provider: "anthropic", ...flags },
