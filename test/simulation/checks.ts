@@ -18,6 +18,8 @@ interface RunRow {
   readonly command: string;
   readonly error: string | null;
   readonly frames_reserved: number;
+  /** 0: it never started. */
+  readonly attempt: number;
 }
 
 interface EventRow {
@@ -32,7 +34,7 @@ const ENDED = new Set(["success", "error", "timeout", "interrupted"]);
 export function checkAtRest(stage: Stage, { isWoken }: { isWoken: boolean }): void {
   for (const place of stage.platform.places) {
     const runs = place.disk.rows<RunRow>(
-      "SELECT run_id, status, command, error, frames_reserved FROM runs ORDER BY run_id",
+      "SELECT run_id, status, command, error, frames_reserved, attempt FROM runs ORDER BY run_id",
     );
     checkTold(stage, place, runs);
     if (!isWoken) continue;
@@ -172,7 +174,8 @@ function checkProjection({ world, platform }: Stage, { address, disk }: ThreadPl
   const strays = copies.filter(({ run_id }) => !runs.some((run) => run.run_id === run_id));
   if (strays.length > 0)
     world.violate("P7", `D1 has runs of ${disk.name} that it never had: ${JSON.stringify(strays)}`);
-  const newest = runs.at(-1);
+  // A run that was cancelled before its start changed nothing of the thread.
+  const newest = runs.findLast(({ attempt }) => attempt > 0);
   if (newest === undefined) return;
   const [thread] = platform.d1.rows<{ status: string }>(
     "SELECT status FROM threads WHERE owner = ? AND thread_id = ?",
