@@ -62,10 +62,3 @@ export function threadRows(
     batchIds,
   );
 }
-
-function ownerRows(owner: string, batchIds: readonly string[]): Promise<Record<string, number>> {
-  return countRows(
-    ({ name, columns }) => (columns.includes("owner") ? rows(name, "owner = ?", owner) : undefined),
-    batchIds,
-  );
-}
