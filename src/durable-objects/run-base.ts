@@ -14,7 +14,7 @@ import {
   forgetCopies,
   restoreWrites,
 } from "../platform/durable-storage/checkpoint-rollback.ts";
-import { findHeads, type PlacedCheckpoint } from "../platform/durable-storage/checkpoint-order.ts";
+import { findHeads, newestOf } from "../platform/durable-storage/checkpoint-order.ts";
 import type { RunBaseExtras, RunRecord } from "../platform/durable-storage/run-store.ts";
 import type { ThreadContext } from "./thread-context.ts";
 
@@ -29,7 +29,7 @@ export function captureBase(
   const copied = copyWrites(sql, copies, [...heads.map(toPlace), ...forkPlaces(run, heads)]);
   const delegations = context.delegations.all();
   const toolStarts = context.toolStarts.all();
-  const newestCheckpointId = newestOf(heads);
+  const newestCheckpointId = newestOf(heads)?.checkpointId ?? null;
   const isPlain = heads.length <= 1 && copied.length === 0 && delegations.length === 0 && toolStarts.length === 0;
   return isPlain ? undefined : { v: 1, newestCheckpointId, copied, delegations, toolStarts };
 }
@@ -71,11 +71,6 @@ function forkPlaces({ command }: Pick<RunRecord, "command">, heads: readonly Che
   const forkedFrom = body.checkpoint_id ?? body.checkpoint?.checkpoint_id;
   if (!forkedFrom || heads.some((head) => head.checkpointNs === "" && head.checkpointId === forkedFrom)) return [];
   return [{ checkpointNs: "", checkpointId: forkedFrom }];
-}
-
-function newestOf(heads: readonly PlacedCheckpoint[]): string | null {
-  const [newest] = heads.toSorted((a, b) => (a.position < b.position ? 1 : -1));
-  return newest?.checkpointId ?? null;
 }
 
 function toPlace({ checkpointNs, checkpointId }: CheckpointPlace): CheckpointPlace {

@@ -8,6 +8,7 @@ import { classifyPlatformError } from "../domain/run/recovery-errors.ts";
 import { unreachable } from "../domain/shared/assert.ts";
 import { pendingCalls } from "../agent/graph/pending-calls.ts";
 import { toWire } from "../agent/wire/to-wire.ts";
+import { findHeads, newestOf } from "../platform/durable-storage/checkpoint-order.ts";
 import type { RunRecord } from "../platform/durable-storage/run-store.ts";
 import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
 import { cancelUnanswered } from "./cancel-unanswered.ts";
@@ -58,7 +59,7 @@ export class RunRecovery {
     const run = this.#context.runs.find(runId);
     if (kind === "superseded" || run?.status !== "running" || this.#context.live.get(runId) !== undefined) return;
     const { attempts } = run.recovery;
-    const failed = { ...run.recovery, attempts: attempts + 1, headCheckpointId: this.#newestCheckpointId(run) };
+    const failed = { ...run.recovery, attempts: attempts + 1, headCheckpointId: this.#newestCheckpointId() };
     const recovery = kind === "out_of_memory" ? noteOutOfMemory(failed) : failed;
     this.#context.runs.save({ ...run, recovery });
   }
@@ -123,7 +124,7 @@ export class RunRecovery {
         recovery: run.recovery,
       },
       headCheckpointId,
-      newestCheckpointId: this.#newestCheckpointId(run),
+      newestCheckpointId: this.#newestCheckpointId(),
       pending: pending.ids,
       headIsStale: pending.isStale,
       atBreakpoint: !isAtBase && (await standsAtBreakpoint(this.#context, run)),
@@ -156,16 +157,10 @@ export class RunRecovery {
     return isUntouched && startKindOf(command.body) === "nothing" ? "input" : "resume";
   }
 
-  #newestCheckpointId({ runId }: RunRecord): string | null {
-    const { saver, threadId, delegations } = this.#context;
-    const namespaces = ["", ...delegations.ofRun(runId).map(({ checkpointNs }) => checkpointNs)];
-    // Ids sort by the time they were made.
-    return (
-      namespaces
-        .flatMap((namespace) => saver.headId(threadId, namespace) ?? [])
-        .toSorted()
-        .at(-1) ?? null
-    );
+  /** Of whatever namespace, and whatever the clock said: a child's step is progress, a nested graph's too. */
+  #newestCheckpointId(): string | null {
+    const { meter, threadId } = this.#context;
+    return newestOf(findHeads(meter.labelled("checkpoints"), threadId))?.checkpointId ?? null;
   }
 
   #resume(run: RunRecord, start: StartHow): void {
@@ -199,7 +194,9 @@ export class RunRecovery {
     const { graph, configurable } = await this.#context.graphs.forRun(run);
     const state = await graph.getState({ configurable: { ...configurable } });
     const interrupts = (await waitingInterrupts(this.#context, state)).map((each) => toWire(each));
+    await this.#context.failpoint?.("terminal_commit", "waiting");
     if (this.#rolledBack(run)) return;
+    if (this.#isCancelled(run)) return this.#end(run, { status: "interrupted" });
     const values = JSON.stringify({ __interrupt__: interrupts });
     const frames: LastFrame[] = run.command.body.stream_mode
       .filter((mode) => mode === "values" || mode === "updates")
@@ -209,10 +206,16 @@ export class RunRecovery {
 
   async #end(run: RunRecord, end: { status: "interrupted" | "error"; error?: RunRecord["error"] }): Promise<void> {
     const notes = await this.#settleCalls(run);
+    await this.#context.failpoint?.("terminal_commit", "recovery");
     if (this.#rolledBack(run)) return;
-    const error = end.error ?? null;
+    const { status, error = null } = this.#isCancelled(run) ? { status: "interrupted" as const } : end;
     const frames: LastFrame[] = error === null ? [] : [["error", JSON.stringify(error)]];
-    this.#commitEnd(run, { ...notes, status: end.status, error }, frames);
+    this.#commitEnd(run, { ...notes, status, error }, frames);
+  }
+
+  /** A request to end the run that was stored wins over the end that was prepared, as in the driver. */
+  #isCancelled({ runId }: RunRecord): boolean {
+    return this.#context.runs.find(runId)?.cancelRequested === true;
   }
 
   /** The terminal status, its event and the last frames commit in one transaction, as the driver's do (P1). */

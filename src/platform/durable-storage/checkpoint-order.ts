@@ -72,6 +72,11 @@ export function findHeads(sql: SqlExecutor, threadId: string): (PlacedCheckpoint
   ];
 }
 
+/** Of several namespaces' heads the one that was put last. */
+export function newestOf(heads: readonly PlacedCheckpoint[]): PlacedCheckpoint | undefined {
+  return heads.toSorted((a, b) => (a.position < b.position ? 1 : -1))[0];
+}
+
 /** Of a checkpoint in whichever namespace; its id where it is gone. */
 export function positionOf(sql: SqlExecutor, threadId: string, checkpointId: string): string {
   const query = `SELECT late_position AS position FROM checkpoints

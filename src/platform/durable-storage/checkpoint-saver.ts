@@ -159,10 +159,10 @@ export class DurableCheckpointSaver extends BaseCheckpointSaver {
     this.#storage.transactionSync(() => deleteThreadRows(this.#sql, threadId));
   }
 
-  /** The id of the newest checkpoint of a namespace, the thread's own by default; `null` without one. Synchronous: one row read, its body left. */
-  headId(threadId: string, checkpointNs = ""): string | null {
+  /** The id of the thread's newest checkpoint; `null` without one. Synchronous: one row read, its body left. */
+  headId(threadId: string): string | null {
     if (!hasSchema(this.#storage)) return null;
-    return findNewest(this.#sql, threadId, checkpointNs)?.checkpointId ?? null;
+    return findNewest(this.#sql, threadId, "")?.checkpointId ?? null;
   }
 
   /** Where a checkpoint stands in the order of puts; positions compare as text. Its id where it is gone. */

@@ -9,7 +9,10 @@ type Hook = (runtime: ThreadRuntime, name: FailpointName) => Promise<void> | und
 
 /** A wake whose run is met at its failpoints. */
 async function hooked(thread: ThreadWakes, hook: Hook): Promise<ThreadRuntime> {
-  const { context } = await thread.create();
+  return hookedWake(thread, await thread.create(), hook);
+}
+
+async function hookedWake(thread: ThreadWakes, { context }: ThreadRuntime, hook: Hook): Promise<ThreadRuntime> {
   const failpoint = (name: FailpointName) => hook(runtime, name);
   const runtime = new ThreadRuntime(thread.storage, { ...context.deps, failpoint });
   await runtime.wake();
@@ -108,6 +111,35 @@ describe("a cancel", () => {
         (status) => status === "success",
       );
       expect(await toldOf(second, thread, runId)).toEqual(GONE);
+    });
+  });
+
+  it.each([
+    ["interrupt", INTERRUPTED],
+    ["rollback", GONE],
+  ] as const)("P1: by %s that comes while recovery gives the run up wins over that end", async (action, told) => {
+    await withWakes(async (thread) => {
+      const held = Promise.withResolvers<undefined>();
+      const first = await hooked(thread, (_at, name) => {
+        if (name !== "model_request") return undefined;
+        held.resolve(undefined);
+        return new Promise(() => undefined);
+      });
+      const { runId } = await startRun(first, "@ say done");
+      await held.promise;
+      const { runs } = first.context;
+      const stored = runs.find(runId)!;
+      const headCheckpointId = first.context.headCheckpointId();
+      runs.save({ ...stored, recovery: { ...stored.recovery, headCheckpointId, attempts: 1_000 } });
+      let met = 0;
+      const second = await hookedWake(thread, first, async (at, name) => {
+        if (name !== "terminal_commit") return;
+        met += 1;
+        if (met === 1) await at.runs.cancel(runId, { wait: false, action });
+      });
+      expect(met).toBe(1);
+      expect(await toldOf(second, thread, runId)).toEqual(told);
+      expect(second.context.runs.find(runId)?.error ?? null).toBeNull();
     });
   });
 });

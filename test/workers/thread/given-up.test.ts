@@ -1,8 +1,9 @@
 /** A run that cannot be recovered says why: in its status, in its last event and to whoever reads its stream (P1, P5). */
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import type { Frame } from "../../../src/platform/durable-storage/frame-log.ts";
 import { askTwice, GraphGates } from "../../support/asking-graphs.ts";
 import { createRunBodySchema } from "../../../src/protocol/runs.ts";
+import { putCheckpoint, threadConfig } from "../../support/checkpoints.ts";
 import { withWakes } from "../../support/thread-wakes.ts";
 
 const graph = askTwice(new GraphGates());
@@ -32,6 +33,29 @@ it.each([
     });
     const events = thread.storage.sql.exec<{ events: string }>("SELECT events FROM event_outbox").toArray();
     expect(JSON.stringify(events)).toContain(why);
+  });
+});
+
+it("P4: a nested step is progress, also when the clock was set back before it", async () => {
+  await withWakes(async (thread) => {
+    const first = await thread.create({ config });
+    const body = createRunBodySchema.parse({ assistant_id: "g", input: { log: ["in"] } });
+    const created = await first.runs.create({ graph_id: "g", body });
+    const runId = created.ok ? created.value.runId : "";
+    await first.context.live.get(runId)?.done;
+    const stored = first.context.runs.find(runId)!;
+    const recovery = { ...stored.recovery, headCheckpointId: first.context.headCheckpointId(), attempts: 1 };
+    first.context.runs.save({ ...stored, status: "running", interrupts: null, recovery });
+    const realNow = Date.now;
+    vi.spyOn(Date, "now").mockImplementation(() => realNow() - 3_600_000);
+    try {
+      await putCheckpoint(first.context.saver, threadConfig(thread.threadId, "nested:1"));
+    } finally {
+      vi.restoreAllMocks();
+    }
+    const second = await thread.wake({ config });
+    expect(second.context.runs.find(runId)).toMatchObject({ attempt: stored.attempt + 1, error: null });
+    await second.context.live.get(runId)?.done;
   });
 });
 
