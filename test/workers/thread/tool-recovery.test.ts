@@ -29,7 +29,7 @@ function actor(recovery: ToolRecovery, mark: string, answer: () => Promise<strin
     recovery,
     checkWith: "look into the table",
     async execute(_args, { toolCallId, attempt, idempotencyKey }: ToolRuntime) {
-      await env.DB.prepare("INSERT INTO effects (mark, call_id, attempt, key) VALUES (?1, ?2, ?3, ?4)")
+      await env.DB.prepare("INSERT INTO test_effects (mark, call_id, attempt, key) VALUES (?1, ?2, ?3, ?4)")
         .bind(mark, toolCallId, attempt, idempotencyKey ?? null)
         .run();
       return succeeded(await answer());
@@ -38,8 +38,10 @@ function actor(recovery: ToolRecovery, mark: string, answer: () => Promise<strin
 }
 
 async function effectsOf(mark: string): Promise<readonly Effect[]> {
-  await env.DB.exec("CREATE TABLE IF NOT EXISTS effects (mark TEXT, call_id TEXT, attempt INTEGER, key TEXT)");
-  const rows = env.DB.prepare("SELECT call_id, attempt, key FROM effects WHERE mark = ?1 ORDER BY rowid").bind(mark);
+  await env.DB.exec("CREATE TABLE IF NOT EXISTS test_effects (mark TEXT, call_id TEXT, attempt INTEGER, key TEXT)");
+  const rows = env.DB.prepare("SELECT call_id, attempt, key FROM test_effects WHERE mark = ?1 ORDER BY rowid").bind(
+    mark,
+  );
   return (await rows.all<Effect>()).results;
 }
 
