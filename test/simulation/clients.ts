@@ -1,6 +1,7 @@
 /** The clients of a schedule: they ask what the plan says and remember what they were told. */
 import { createRunBodySchema } from "../../src/protocol/runs.ts";
 import { createBatchBodySchema } from "../../src/protocol/batches.ts";
+import type { ApiRefusal } from "../../src/protocol/errors.ts";
 import type { BatchWish, Request, RunWish } from "./plan.ts";
 import type { Platform, ThreadPlace } from "./platform.ts";
 import { STEP_GRAPH_ID } from "./step-graph.ts";
@@ -88,8 +89,15 @@ export class Clients {
     if (strategy === "interrupt" || strategy === "rollback") this.asked(place).add(strategy);
     const created = await this.#platform.call(place, (object) => object.createRun(place.address, command));
     if (created.ok) this.#toldRun(place, created.value.run_id, wish.key);
-    else if (created.error.code !== "thread_busy")
+    else if (created.error.code !== "thread_busy" && !this.#isOfRemovedRun(place, created.error))
       this.#platform.world.violate("P1", `a run was refused: ${created.error.message}`);
+  }
+
+  /** A key stands for one execution: when that was rolled back, a repeat is refused (docs/decisions/idempotency.md). */
+  #isOfRemovedRun(place: ThreadPlace, { code, details }: ApiRefusal): boolean {
+    if (code !== "idempotency_conflict" || !this.mayBeRolledBack(place)) return false;
+    const rows = place.disk.rows("SELECT 1 FROM runs WHERE run_id = ?", String(details?.["run_id"]));
+    return rows.length === 0;
   }
 
   #toldRun(place: ThreadPlace, runId: string, key: string | null): void {
@@ -98,8 +106,7 @@ export class Clients {
     const name = `run ${place.address.owner}/${key}`;
     const ids = (this.#keys.get(name) ?? new Set<string>()).add(runId);
     this.#keys.set(name, ids);
-    // A run that was rolled back never was: its key is free again.
-    if (ids.size > 1 && !this.mayBeRolledBack(place)) {
+    if (ids.size > 1) {
       this.#platform.world.violate("P2", `Idempotency-Key ${key} gave the runs ${[...ids].join(" and ")}`);
     }
   }

@@ -16,9 +16,15 @@ async function simulate(...args: string[]): Promise<{ readonly output: string; r
   );
 }
 
-// Skipped while two faults it finds are open: `npm run simulate -- --seed 3896` (P7: D1 keeps the row of a rolled-back run) and
-// `--seed 1712260984` (P1: a create repeated with the key of a removed run counts as refused).
-describe.skip("objects, D1, queue and clock under faults", () => {
+/** Each once failed: how, and what is at fault, is told in docs/simulation.md. */
+const PINNED = [3_896, 1_712_260_984];
+
+describe("objects, D1, queue and clock under faults", () => {
+  it.concurrent.each(PINNED)("seed %i, which once failed, holds", { timeout: 60_000 }, async (seed) => {
+    const { output, failed } = await simulate("--from", String(seed), "--schedules", "1");
+    expect(failed, output).toBe(false);
+  });
+
   it.concurrent("P1 to P8 hold after each of the same 5,000 schedules", { timeout: 600_000 }, async () => {
     const { output, failed } = await simulate("--from", "1", "--schedules", SCHEDULES);
     expect(failed, output).toBe(false);

@@ -56,7 +56,7 @@ export interface Deletion {
   readonly now: number;
 }
 
-type FencedBatch = (statements: D1PreparedStatement[]) => Promise<D1Result[]>;
+type FencedBatch = <T>(statements: D1PreparedStatement[]) => Promise<D1Result<T>[]>;
 
 interface SeqBounds {
   readonly run_id: string;
@@ -147,23 +147,27 @@ export class D1RunEventLog {
     await deleteThreadBatches(db, owner, thread_id);
   }
 
-  /** Removes a run's row and its events. Safe to repeat until the row is gone, which comes last. */
+  /**
+   * Removes a run's row and its events. Safe to repeat until the row is gone, which comes last. The fence is taken also
+   * when there is no row: an instance that was replaced may have sent it and it is still on its way.
+   */
   async deleteRun(key: ThreadKey, runId: string, epoch: number): Promise<void> {
     const { owner, thread_id } = key;
     const fenced = this.#fenced(key, epoch);
     const where = "WHERE owner = ?1 AND thread_id = ?2 AND run_id = ?3";
-    const row = await this.#db
-      .prepare(`SELECT first_seq AS first, last_seq AS last FROM runs ${where}`)
-      .bind(owner, thread_id, runId)
-      .first<{ first: number; last: number }>();
-    if (row === null) return;
+    const [found] = await fenced<{ first: number; last: number }>([
+      this.#db.prepare(`SELECT first_seq AS first, last_seq AS last FROM runs ${where}`).bind(owner, thread_id, runId),
+    ]);
+    const [row] = found?.results ?? [];
+    if (row === undefined) return;
     await this.#deleteEvents(key, { run_id: runId, ...row }, fenced);
     await fenced([this.#db.prepare(`DELETE FROM runs ${where}`).bind(owner, thread_id, runId)]);
   }
 
   #fenced(key: ThreadKey, epoch: number): FencedBatch {
     const thread = { owner: key.owner, threadId: key.thread_id, epoch };
-    return (statements) => batchBehind(this.#db, { fence: takeFence(this.#db, thread), thread }, statements);
+    return <T>(statements: D1PreparedStatement[]) =>
+      batchBehind<T>(this.#db, { fence: takeFence(this.#db, thread), thread }, statements);
   }
 
   async #deleteEvents(

@@ -64,9 +64,19 @@ describe("writes of an object that was replaced", () => {
     await flush(threadId, 2, 1);
     const stale = log.deleteThread(key(threadId), { epoch: 1, now: 0 });
     await expect(stale).rejects.toThrow(StaleEpochError);
-    await expect(log.deleteRun(key(threadId), "run", 1)).resolves.toBeUndefined();
+    await expect(log.deleteRun(key(threadId), "run", 1)).rejects.toThrow(StaleEpochError);
     expect([await rowsOf("threads", threadId), await rowsOf("run_events", threadId)]).toEqual([1, 1]);
-    expect(await refusals(threadId)).toBe(1);
+    expect(await refusals(threadId)).toBe(2);
+  });
+
+  it("P3: a run that is removed before D1 ever heard of it is not brought by a flush that was still on its way", async () => {
+    const threadId = crypto.randomUUID();
+    await log.deleteRun(key(threadId), "run", 2);
+    const run = { run_id: "run", assistant_id: "a", status: "running", metadata: {}, error: null } as const;
+    const runs = [{ ...run, created_at: "a", updated_at: "b" }];
+    const late = log.flush(key(threadId), { epoch: 1, events: [event(1)], thread: projection, runs });
+    await expect(late).rejects.toThrow("epoch 2 has written");
+    expect([await rowsOf("runs", threadId), await rowsOf("run_events", threadId)]).toEqual([0, 0]);
   });
 
   it("P3: a flush that comes after the deletion of its thread brings nothing back", async () => {
