@@ -5,7 +5,7 @@
 import { type AgentOptionPlaces, type AgentOptions, parseAgentOptions } from "../domain/assistant/agent-snapshot.ts";
 import type { AssistantFields, AssistantRefusal, StoredAssistant } from "../domain/assistant/assistant.ts";
 import { unreachable } from "../domain/shared/assert.ts";
-import { type Result, ok } from "../domain/shared/result.ts";
+import { err, ok, type Result } from "../domain/shared/result.ts";
 import {
   type Assistant,
   type CreateAssistantBody,
@@ -18,6 +18,7 @@ import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
 import { type AssistantDeps, findSystemAssistant, noAssistant, toAssistant } from "./assistants.ts";
 import { refuse } from "./errors.ts";
 import { checkLeadOptions } from "./lead-options.ts";
+import { refusePlace } from "./run-place.ts";
 import { deleteThreadsOf } from "./thread-deletion.ts";
 import type { GatewayDeps } from "./ports.ts";
 
@@ -127,6 +128,8 @@ function validateFields(deps: Deps, fields: AssistantFields): Result<null, ApiRe
     const message = `there is no graph '${graphId}'; there are: ${graphs.join(", ")}`;
     return refuse("invalid_request", `${path}: ${message}`, { issues: [{ path, message }] });
   }
+  const place = refusePlace(config["configurable"]);
+  if (place !== undefined) return err(place);
   if (graphId !== LEAD_GRAPH_ID) return ok(null);
   const options = checkLeadOptions(deps.graphs, { config, context });
   if (!options.ok) return options;

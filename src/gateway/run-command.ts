@@ -15,18 +15,24 @@ import { type AssistantDeps, findAssistant, type FoundAssistant } from "./assist
 import { FORWARDED_HEADER_BYTES_MAX } from "./bounds.ts";
 import { refuse } from "./errors.ts";
 import { checkLeadOptions } from "./lead-options.ts";
+import { withPlaceInBody } from "./run-place.ts";
 
 /** Who starts a run, and what came with the request. */
 export interface RunCaller {
   readonly owner: string;
   readonly headers: Headers;
+  /** The path's; absent for a run that gets a fresh thread. */
+  readonly threadId?: string | undefined;
 }
 
 export async function toRunCommand(
   deps: AssistantDeps,
-  body: CreateRunBody,
-  { owner, headers }: RunCaller,
+  given: CreateRunBody,
+  { owner, headers, threadId }: RunCaller,
 ): Promise<Result<RunCommand, ApiRefusal>> {
+  const placed = withPlaceInBody(given, threadId);
+  if (!placed.ok) return placed;
+  const body = placed.value;
   const found = await findAssistant(deps, owner, body.assistant_id);
   if (!found.ok) return found;
   const forwarded = forwardedHeaders(headers);

@@ -24,12 +24,12 @@ export const RUN_BODY: JsonBody<CreateRunBody> = {
 
 type RunCall = Pick<Call<unknown, unknown, CreateRunBody>, "body" | "deps" | "principal" | "request" | "sent">;
 
-/** What the run will be, or why it will not: nothing has happened yet. */
-export async function prepareRun(call: RunCall): Promise<Result<RunCommand, ApiRefusal>> {
+/** What the run will be, or why it will not: nothing has happened yet. `threadId`: of the path, where it has one. */
+export async function prepareRun(call: RunCall, threadId?: string): Promise<Result<RunCommand, ApiRefusal>> {
   const { body, deps, principal, request, sent } = call;
   const idempotency = runIdempotency(request.headers, sent);
   if (!idempotency.ok) return idempotency;
-  const command = await toRunCommand(deps, body, { owner: principal.owner, headers: request.headers });
+  const command = await toRunCommand(deps, body, { owner: principal.owner, headers: request.headers, threadId });
   if (!command.ok || idempotency.value === undefined) return command;
   return ok({ ...command.value, idempotency: idempotency.value });
 }

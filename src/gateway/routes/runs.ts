@@ -23,7 +23,7 @@ const create = operation({
   summary: "Starts a run and answers at once.",
   responses: { 200: { description: "The run, `pending` or `running`.", schema: runSchema } },
   handle: async (call) => {
-    const command = await prepareRun(call);
+    const command = await prepareRun(call, call.params.thread_id);
     if (!command.ok) return command;
     return startInBackground(call, addressOf(call.principal, call.params.thread_id), command.value);
   },
@@ -37,7 +37,7 @@ const stream = operation({
   summary: "Starts a run and streams its frames; `Location` is where a dropped stream resumes.",
   responses: { 200: { description: "Server-sent events.", media: "text/event-stream" } },
   handle: async (call) => {
-    const command = await prepareRun(call);
+    const command = await prepareRun(call, call.params.thread_id);
     if (!command.ok) return command;
     const address = addressOf(call.principal, call.params.thread_id);
     return startAndFollow(call, address, { command: command.value, how: "stream", namespaces: call.query.namespace });
@@ -53,7 +53,7 @@ const wait = operation({
     200: { description: "Values, `__error__` or `__interrupt__`.", schema: z.record(z.string(), z.unknown()) },
   },
   handle: async (call) => {
-    const command = await prepareRun(call);
+    const command = await prepareRun(call, call.params.thread_id);
     if (!command.ok) return command;
     const address = addressOf(call.principal, call.params.thread_id);
     return startAndFollow(call, address, { command: command.value, how: "wait" });

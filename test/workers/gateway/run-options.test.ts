@@ -104,4 +104,36 @@ describe.each(ROUTES)("POST %s", (route) => {
     await ask(deps, route, { method: "POST", json: body({ config }, "echo") });
     expect(commands[0]?.body.config).toEqual(config);
   });
+
+  it("takes a checkpoint out of the config as the body's own, and refuses what else of a place it cannot honour", async () => {
+    const { deps, commands } = accepting();
+    const post = (configurable: object) =>
+      ask(deps, route, { method: "POST", json: body({ config: { configurable } }, "echo") });
+    await post({ checkpoint_id: "c1" });
+    expect(commands.map(({ body: taken }) => taken)).toMatchObject([
+      { checkpoint_id: "c1", config: { configurable: {} } },
+    ]);
+    const refused = [
+      await post({ thread_id: "of-nobody" }),
+      await post({ checkpoint_ns: "child:1" }),
+      await post({ checkpoint_map: { "child:1": "c1" } }),
+    ];
+    const failures = await Promise.all(refused.map(async (response) => response.json<Failure>()));
+    expect(refused.map(({ status }) => status)).toEqual([422, 422, 422]);
+    expect(failures.map(({ code }) => code)).toEqual(["invalid_request", "unsupported_option", "unsupported_option"]);
+    expect(commands).toHaveLength(1);
+    const own = await post({ thread_id: "t" });
+    expect(own.status).toBe(route.startsWith("/threads/t/") ? 200 : 422);
+  });
+});
+
+describe("POST /runs/batch", () => {
+  it("treats a place in a run's config as the other routes do, and names the run", async () => {
+    const { deps, commands } = accepting();
+    const runs = [{}, { thread_id: "t" }].map((configurable) => body({ config: { configurable } }, "echo"));
+    const refused = await ask(deps, "/runs/batch", { method: "POST", json: runs });
+    expect(refused.status).toBe(422);
+    expect((await refused.json<Failure>()).details).toMatchObject({ index: 1 });
+    expect(commands).toEqual([]);
+  });
 });
