@@ -17,8 +17,10 @@ import { settledWithin } from "./settled-within.ts";
 import { isLifecycle, RUN_GONE } from "./thread-log.ts";
 import { threadMetadata } from "./thread-metadata.ts";
 
-/** How soon a failed flush is tried again. */
+/** How soon a failed flush is tried again, at the soonest. */
 const RETRY_MS = 5_000;
+/** The longest wait: a D1 that stays broken costs a thread some three hundred alarms a day, not one every few seconds. */
+const RETRY_MAX_MS = 300_000;
 
 export interface EventFlushPorts {
   readonly outbox: EventOutbox;
@@ -46,8 +48,14 @@ export class EventFlush implements AlarmSource {
     this.#ports = ports;
   }
 
+  /** While a flush is under way its retry is not due: an alarm for it would fire again and again beside it. */
   nextDueAt(): number | undefined {
-    return this.#retryAt;
+    return this.isUnderWay ? undefined : this.#retryAt;
+  }
+
+  isDue(now: number): boolean {
+    const dueAt = this.nextDueAt();
+    return dueAt !== undefined && dueAt <= now;
   }
 
   /** Events are on their way: should the object die now, somebody must look again. */
@@ -109,9 +117,19 @@ export class EventFlush implements AlarmSource {
       } while (this.#again);
       this.#retryAt = undefined;
     } catch (fault) {
-      this.#retryAt = this.#ports.now() + RETRY_MS;
+      this.#retryAt = this.#ports.now() + this.#retryWait();
       throw fault;
     }
+  }
+
+  /**
+   * As long again as the oldest event has waited, so each wait doubles. Read from what is stored: a count of failures would
+   * be forgotten by an object that sleeps between its alarms, and a row of its own would be one more write a failure.
+   */
+  #retryWait(): number {
+    const [oldest] = this.#ports.outbox.pending()?.events ?? [];
+    const since = oldest === undefined ? (this.#ports.threads.load()?.updatedAt ?? 0) : Date.parse(oldest.created_at);
+    return Math.min(Math.max(this.#ports.now() - since, RETRY_MS), RETRY_MAX_MS);
   }
 
   async #drainOnce(): Promise<void> {

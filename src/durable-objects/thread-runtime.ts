@@ -121,7 +121,7 @@ export class ThreadRuntime {
     await this.recover();
     this.#expiry.expire(now);
     await this.batches.onAlarm(now);
-    if (this.context.flush.nextDueAt() !== undefined) this.context.flush.kick();
+    if (this.context.flush.isDue(now)) this.context.flush.kick();
     this.context.webhooks.kick();
     this.#isFlushSlow = !(await this.context.flush.endsWithin(FLUSH_WAIT_MS));
     await this.arm();

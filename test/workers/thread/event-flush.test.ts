@@ -24,7 +24,7 @@ function withBefore(before: () => void): D1Database {
   });
 }
 
-function scene(storage: DurableObjectStorage, before: (outbox: EventOutbox) => void) {
+function scene(storage: DurableObjectStorage, before: (outbox: EventOutbox) => void, now: () => number = () => 1_000) {
   ensureSchema(storage);
   const threadId = crypto.randomUUID();
   const threads = new ThreadStore(storage.sql);
@@ -37,7 +37,7 @@ function scene(storage: DurableObjectStorage, before: (outbox: EventOutbox) => v
     log: new D1RunEventLog(withBefore(() => before(outbox))),
     fencing: (write) => write({ owner: "alice", threadId: "t", epoch: 1 }),
     lastFencing: (write) => write({ owner: "alice", threadId: "t", epoch: 1 }),
-    now: () => 1_000,
+    now,
     onFault: () => {},
   });
   const stored = async (): Promise<number[]> => {
@@ -93,5 +93,43 @@ it("a command that was stored does not fail because D1 did: a retry would find i
     expect(flush.nextDueAt()).toBeGreaterThan(1_000);
     await flush.tryFlush();
     expect(await stored()).toEqual([1]);
+  });
+});
+
+it("P8: each wait for a D1 that stays broken is twice the last one, five minutes at most, also when the object slept", async () => {
+  await inFreshObject(async (storage) => {
+    let now = 0;
+    const broken = () => {
+      throw new Error("D1_ERROR: overloaded");
+    };
+    scene(storage, broken).outbox.append([draft("a")], { now });
+    const waits: number[] = [];
+    for (let failures = 0; failures < 10; failures += 1) {
+      // Another instance each time: it knows of the failures before it only what is stored.
+      const { flush } = scene(storage, broken, () => now);
+      await flush.tryFlush();
+      waits.push((flush.nextDueAt()! - now) / 1_000);
+      expect([flush.isDue(flush.nextDueAt()! - 1), flush.isDue(flush.nextDueAt()!)]).toEqual([false, true]);
+      now = flush.nextDueAt()!;
+    }
+    expect(waits).toEqual([5, 5, 10, 20, 40, 80, 160, 300, 300, 300]);
+  });
+});
+
+it("P8: while a flush is under way its retry is not due, or an alarm would fire again and again beside it", async () => {
+  await inFreshObject(async (storage) => {
+    let calls = 0;
+    const { outbox, flush, stored } = scene(storage, () => {
+      calls += 1;
+      if (calls === 1) throw new Error("D1_ERROR: overloaded");
+    });
+    outbox.append([draft("a")], { now: 0 });
+    await flush.tryFlush();
+    expect(flush.nextDueAt()).toBe(6_000);
+    const under = flush.flush();
+    expect([flush.isUnderWay, flush.nextDueAt(), flush.isDue(10_000)]).toEqual([true, undefined, false]);
+    await under;
+    expect(await stored()).toEqual([1]);
+    expect(flush.nextDueAt()).toBeUndefined();
   });
 });
