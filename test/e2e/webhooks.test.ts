@@ -23,6 +23,10 @@ interface Delivery {
 
 const deliveries: Delivery[] = [];
 let isBroken = false;
+/** Bytes of the answer without an end that the receiver got rid of before Deputy hung up. */
+let flooded: number | undefined;
+/** Where the receiver gives up: a Deputy that reads on is told apart from one that hangs up, and the test ends. */
+const FLOOD_BYTES_MAX = 256 * 1_024 * 1_024;
 let receiver: Server;
 let deputy: DeputyServer;
 
@@ -36,6 +40,11 @@ beforeAll(async () => {
     for await (const chunk of request) body += String(chunk);
     const path = request.url ?? "";
     deliveries.push({ path, headers: request.headers, body });
+    if (path === "/silent") return undefined;
+    if (path === "/flood") return flood(response);
+    const [, status] = /^\/status\/(\d+)$/.exec(path) ?? [];
+    if (status !== undefined) return response.writeHead(Number(status)).end("no");
+    if (path === "/loop") return response.writeHead(307, { location: "/loop" }).end();
     if (path === "/moved") return response.writeHead(308, { location: "/new" }).end();
     if (path === "/trap") return response.writeHead(307, { location: "http://169.254.169.254/latest" }).end();
     return response.writeHead(isBroken ? 503 : 200).end();
@@ -52,6 +61,20 @@ afterAll(async () => {
   receiver.closeAllConnections();
   await new Promise((closed) => void receiver.close(closed));
 });
+
+async function flood(response: ServerResponse): Promise<void> {
+  let sent = 0;
+  const chunk = Buffer.alloc(1_024 * 1_024);
+  const closed = new Promise<"closed">((left) => void response.once("close", () => left("closed")));
+  response.writeHead(200);
+  while (sent < FLOOD_BYTES_MAX && !response.destroyed) {
+    const taken = new Promise<"taken">((flushed) => void response.write(chunk, () => flushed("taken")));
+    if ((await Promise.race([taken, closed])) === "closed") break;
+    sent += chunk.byteLength;
+  }
+  flooded = sent;
+  response.destroy();
+}
 
 async function run(threadId: string, webhook: string): Promise<string> {
   const body = {
@@ -103,6 +126,84 @@ it("a redirect that keeps the method is followed, one into a refused address is 
     ALARM_TIMEOUT_MS,
   );
   const content = { attempt: 1, reason: "redirect_refused", next_attempt_at: null };
+  expect(told).toMatchObject([{ event_type: "webhook.failed", content }]);
+});
+
+it("a redirect loop ends after three, and counts as one attempt that failed", async () => {
+  const looped = await run("looped", at("/loop"));
+  const [told] = await eventually(
+    () => toldOf("looped", looped),
+    (seen) => seen.length > 0,
+    ALARM_TIMEOUT_MS,
+  );
+  expect(told).toMatchObject({ event_type: "webhook.failed", content: { attempt: 1, reason: "too_many_redirects" } });
+  const first = to("/loop")[0]!.headers["deputy-signature"];
+  const ofFirst = to("/loop").filter(({ headers }) => headers["deputy-signature"] === first);
+  expect(ofFirst).toHaveLength(4);
+});
+
+it("a receiver that takes the request and says nothing costs its timeout, and holds up neither the run nor the thread", async () => {
+  const silent = await run("silent", at("/silent"));
+  await eventually(
+    () => to("/silent"),
+    (seen) => seen.length > 0,
+    ALARM_TIMEOUT_MS,
+  );
+  const next = await run("silent", at("/hook"));
+  const values = await deputy.json<{ messages: object[] }>("GET", `/threads/silent/runs/${next}/join`);
+  expect(values.messages).toHaveLength(4);
+  const [told] = await eventually(
+    () => toldOf("silent", silent),
+    (seen) => seen.length > 0,
+    ALARM_TIMEOUT_MS,
+  );
+  expect(told).toMatchObject({ event_type: "webhook.failed", content: { attempt: 1, reason: "timeout" } });
+});
+
+it("an answer without an end is hung up on: its status is all that counts", async () => {
+  const flooding = await run("flooded", at("/flood"));
+  const told = await eventually(
+    () => toldOf("flooded", flooding),
+    (seen) => seen.length > 0,
+    ALARM_TIMEOUT_MS,
+  );
+  expect(told).toMatchObject([{ event_type: "webhook.delivered", content: { attempt: 1, status: 200 } }]);
+  const sent = await eventually(
+    () => flooded,
+    (bytes) => bytes !== undefined,
+    ALARM_TIMEOUT_MS,
+  );
+  // What the sockets on the way hold, and no more.
+  expect(sent).toBeLessThan(FLOOD_BYTES_MAX / 4);
+});
+
+it.each([400, 404, 429, 500, 503])("a %i is tried again, as the same delivery", async (status) => {
+  const runId = await run(`told-${status}`, at(`/status/${status}`));
+  const [first] = await eventually(
+    () => toldOf(`told-${status}`, runId),
+    (seen) => seen.length > 0,
+    ALARM_TIMEOUT_MS,
+  );
+  expect(first).toMatchObject({
+    event_type: "webhook.failed",
+    content: { attempt: 1, reason: `status_${status}`, next_attempt_at: expect.any(String) },
+  });
+  const seen = await eventually(
+    () => to(`/status/${status}`),
+    (all) => all.length > 1,
+    ALARM_TIMEOUT_MS,
+  );
+  expect(new Set(seen.map(({ headers }) => headers["deputy-delivery"]))).toEqual(new Set([runId]));
+});
+
+it("a 410 is the receiver's word: nothing is sent there again", async () => {
+  const runId = await run("told-410", at("/status/410"));
+  const told = await eventually(
+    () => toldOf("told-410", runId),
+    (seen) => seen.length > 0,
+    ALARM_TIMEOUT_MS,
+  );
+  const content = { attempt: 1, reason: "status_410", next_attempt_at: null };
   expect(told).toMatchObject([{ event_type: "webhook.failed", content }]);
 });
 

@@ -101,6 +101,90 @@ describe("a webhook's target", () => {
   });
 
   it.each([
+    [
+      "inside a cluster",
+      "kubernetes",
+      "kubernetes.default",
+      "kubernetes.default.",
+      "kubernetes.default.svc",
+      "KUBERNETES.Default.SVC.",
+      "api.prod.svc",
+      "kubernetes.default.svc.cluster.local",
+      "x.svc.cluster",
+      "coredns.kube-system",
+      "x.istio-system",
+      "db.team1",
+      "grafana.monitoring",
+      "web.service.consul",
+      "host.docker.internal",
+    ],
+    [
+      "named like a metadata service",
+      "metadata.tencentyun.com",
+      "x.metadata.tencentyun.com",
+      "metadata.platformequinix.com",
+      "metadata.packet.net",
+      "metadata.azure.com",
+      "metadata.some-cloud.com",
+      "instance-data.some-cloud.com",
+      "instance-data.ec2.internal",
+    ],
+    ["with an empty label", "hooks..com", ".hooks.com", "hooks.com..", "hooks.com...", ".", ".."],
+    [
+      "with a hyphen at an end",
+      "-.com",
+      "-hooks.com",
+      "hooks-.com",
+      "a.-b.com",
+      "a.b-.com",
+      "hooks.com-",
+      "hooks.-com",
+    ],
+    [
+      "of no public form",
+      "hooks.c",
+      "hooks.123x",
+      "hooks.c_m",
+      "hooks.x-y",
+      "ho*ks.com",
+      "h(o)ks.com",
+      "a=b.com",
+      "a&b.com",
+    ],
+    ["too long", `${"a".repeat(64)}.com`, `${"a.".repeat(126)}com`],
+    ["private by convention", "x.arpa", "1.0.0.127.in-addr.arpa", "x.mail", "x.alt", "x.i2p", "x.workgroup", "x.intra"],
+  ])("a host %s is refused: %s", (_what, ...hosts) => {
+    const passed = hosts.filter((host) => refusalOf(`https://${host}/hook`) === undefined);
+    expect(passed).toEqual([]);
+  });
+
+  it.each([
+    "https://metadata.io/",
+    "https://svc.example.com/",
+    "https://default.example.com/",
+    "https://hooks_eu.example.com/",
+    "https://xn--bcher-kva.xn--p1ai/",
+    "https://a-b.c--d.io/",
+    "https://3m.com/",
+    `https://${"a".repeat(63)}.com/`,
+    `https://${"a.".repeat(125)}com/`,
+  ])("%s has a public name's form and passes", (url) => {
+    expect(refusalOf(url)).toBeUndefined();
+  });
+
+  it("says what is wrong with a name", () => {
+    const why = (host: string) => refusalOf(`https://${host}/`)?.replace("must be a public address: its host ", "");
+    expect(["a..com", "-a.com", "a.b1", "a.default", "metadata.x.com", `${"a".repeat(64)}.com`].map(why)).toEqual([
+      "has an empty label",
+      "has a label that is not made of letters, digits and inner hyphens",
+      "does not end with a public top-level name",
+      "is a name inside a cluster",
+      "is a metadata service by its name",
+      "has a label of more than 63 characters",
+    ]);
+  });
+
+  it.each([
     ["http://hooks.example.com/", "must be an https: URL"],
     ["ftp://hooks.example.com/", "must be an https: URL"],
     ["file:///etc/passwd", "must be an https: URL"],
