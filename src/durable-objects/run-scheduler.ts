@@ -32,8 +32,13 @@ export class RunScheduler implements AlarmSource {
 
   /** Starts driving a run whose row says running. */
   start(run: RunRecord, start: StartHow): void {
+    // A thread that is being deleted ends its runs itself, those that nobody drives too.
+    if (this.#context.isClosing) return;
     // Not awaited: a run lives on after the request that started it. The driver never rejects.
     void this.#driver.drive(run, toRunStart(run, start));
+    // A cancel that came between the commit of the row and now found no switch to throw.
+    const { runs, live } = this.#context;
+    if (runs.find(run.runId)?.cancelRequested === true) live.get(run.runId)?.abort.abort();
     this.#context.flush.kick();
   }
 

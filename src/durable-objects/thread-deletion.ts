@@ -8,10 +8,15 @@
  *   wish without an alarm would wait for a client.
  */
 import type { AlarmSource } from "./object-alarm.ts";
+import { requestEnd } from "./run-cancel.ts";
+import { saveRunEnd } from "./run-end.ts";
 import type { ThreadContext } from "./thread-context.ts";
 
 /** How soon a deletion that failed is tried again. */
 export const DELETION_RETRY_MS = 30_000;
+
+/** Not a rollback: that would first restore a state that goes anyway. */
+const DELETED = { action: "interrupt", reason: "the thread is being deleted" } as const;
 
 export interface ThreadDeletionPorts {
   readonly context: ThreadContext;
@@ -73,14 +78,19 @@ export class ThreadDeletion implements AlarmSource {
     }
   }
 
-  /** Those that this wake drives; what an earlier one drove is not taken up again. */
+  /** Every run ends, and who waits for it hears of it. What an earlier wake drove is not taken up again for that. */
   async #endRuns(): Promise<void> {
     const { context } = this.#ports;
-    for (const run of context.runs.active()) {
-      context.runs.save({ ...run, cancelRequested: true });
-      const live = context.live.get(run.runId);
-      live?.abort.abort();
-      await live?.done;
-    }
+    const { runs, live, storage } = context;
+    const active = runs.active();
+    storage.transactionSync(() => {
+      for (const { runId } of active) requestEnd(context, runId, DELETED);
+    });
+    for (const { runId } of active) live.get(runId)?.abort.abort();
+    for (const { runId } of active) await live.get(runId)?.done;
+    storage.transactionSync(() => {
+      for (const run of runs.active()) saveRunEnd(context, { ...run, status: "interrupted", updatedAt: context.now() });
+    });
+    live.endedUndriven();
   }
 }

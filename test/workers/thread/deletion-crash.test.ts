@@ -165,3 +165,32 @@ describe("a deletion while items of a batch run", () => {
     });
   });
 });
+
+it("a deletion that comes to D1 has ended every run: the one at work, and the one behind it that nobody had started", async () => {
+  await withWakes(async (thread) => {
+    const hangs = plainTool("hang", async (_args, { signal }) => {
+      await new Promise<void>((resolve) => {
+        signal.addEventListener("abort", () => resolve());
+      });
+      return succeeded("let go");
+    });
+    const runtime = await thread.create({ tools: [hangs] });
+    const atWork = await startRun(runtime, "@ call hang {}\n@ say never");
+    const waits = await startRun(runtime, "@ say never", { multitask_strategy: "enqueue" });
+    const joined = runtime.streams.join(waits, { cancelOnDisconnect: false }).text();
+    const forget = runtime.context.flush.forgetThread.bind(runtime.context.flush);
+    const ends: unknown[] = [];
+    runtime.context.flush.forgetThread = async (address) => {
+      ends.push(...[atWork, waits].map(({ runId }) => runtime.context.runs.find(runId)));
+      // Whoever waits for a run hears of its end while there is a thread to ask.
+      expect(JSON.parse(await joined)).not.toHaveProperty("__error__");
+      return forget(address);
+    };
+    await runtime.deletion.run();
+    const cancel = { action: "interrupt", reason: "the thread is being deleted" };
+    expect(ends).toMatchObject([
+      { status: "interrupted", cancel },
+      { status: "interrupted", attempt: 0, cancel },
+    ]);
+  });
+});

@@ -191,3 +191,35 @@ it("a state edited since a run asked keeps that run from being rolled back: the 
     expect(runtime.context.headCheckpointId()).toBe(head);
   });
 });
+
+it.each(["interrupt", "rollback"] as const)(
+  "a %s that comes between the run's row and its start is heard: the run asks no model and no tool",
+  async (action) => {
+    await withWakes(async (thread) => {
+      let calls = 0;
+      const counting = plainTool("count", async () => {
+        calls += 1;
+        return succeeded("counted");
+      });
+      const runtime = await thread.create({ tools: [counting] });
+      const { context } = runtime;
+      // The last word of the transaction that accepts a run; what waits for the transaction goes on behind the cancel.
+      const { idempotent } = context;
+      const note = idempotent.note.bind(idempotent);
+      let cancelled: Promise<unknown> | undefined;
+      idempotent.note = (command, runId, isOwnThread) => {
+        note(command, runId, isOwnThread);
+        queueMicrotask(() => {
+          expect(context.live.get(runId)).toBeUndefined();
+          cancelled = runtime.runs.cancel(runId, { wait: false, action });
+        });
+      };
+      const run = await startRun(runtime, "@ call count {}\n@ say done");
+      const end = await ended(runtime, run.runId);
+      expect(await cancelled).toMatchObject({ ok: true });
+      expect(calls).toBe(0);
+      expect(context.headCheckpointId()).toBeNull();
+      expect(end?.status).toBe(action === "rollback" ? undefined : "interrupted");
+    });
+  },
+);
