@@ -22,6 +22,7 @@ export interface Hit {
 export class FailpointHolds {
   readonly #holds: { readonly rule: Hold; passed: number; held: number }[] = [];
   readonly #hits: Hit[] = [];
+  readonly #released = new Set<string>();
   #isReleased = false;
 
   hold(rule: Hold): void {
@@ -32,7 +33,7 @@ export class FailpointHolds {
   reach(hit: Hit): boolean {
     this.#hits.push(hit);
     const isHeld = this.#holds.map((hold) => meets(hold.rule, hit) && take(hold)).some(Boolean);
-    return isHeld && !this.#isReleased;
+    return isHeld && !this.isReleased(hit.threadId);
   }
 
   /** Holds of the thread that held nothing yet. */
@@ -50,13 +51,14 @@ export class FailpointHolds {
       .length;
   }
 
-  get isReleased(): boolean {
-    return this.#isReleased;
+  isReleased(threadId: string): boolean {
+    return this.#isReleased || this.#released.has(threadId);
   }
 
-  /** From here on everything passes, and is counted. */
-  release(): void {
-    this.#isReleased = true;
+  /** From here on everything passes, and is counted; everything of one thread, when one is named. */
+  release(threadId?: string): void {
+    if (threadId === undefined) this.#isReleased = true;
+    else this.#released.add(threadId);
   }
 }
 

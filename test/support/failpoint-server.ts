@@ -1,41 +1,43 @@
 /** The server that a Worker under `wrangler dev` asks at every failpoint (`FAILPOINT_URL`). Held requests get no answer. */
-import { createServer, type ServerResponse } from "node:http";
+import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { FailpointHolds } from "./failpoint-holds.ts";
 
 export interface FailpointServer {
   readonly url: string;
   readonly holds: FailpointHolds;
-  /** Lets everything pass: what is held now as well. */
-  release(): void;
+  /** Lets everything pass, of one thread when one is named: what is held now as well. */
+  release(threadId?: string): void;
   /** Resolves with the release. */
-  readonly released: Promise<void>;
+  untilReleased(threadId: string): Promise<void>;
   close(): Promise<void>;
 }
 
 export async function startFailpointServer(): Promise<FailpointServer> {
   const holds = new FailpointHolds();
-  const held = new Set<ServerResponse>();
-  const released = Promise.withResolvers<void>();
+  const waiting = new Map<() => void, string>();
+  const untilReleased = (threadId: string) => new Promise<void>((goOn) => void waiting.set(goOn, threadId));
   const server = createServer((request, response) => {
     let text = "";
     request.setEncoding("utf8").on("data", (part: string) => (text += part));
     request.on("end", () => {
       const { point, thread_id, detail = "" } = JSON.parse(text) as Record<string, string>;
-      if (holds.reach({ point: point!, threadId: thread_id!, detail })) held.add(response);
-      else response.end();
+      if (!holds.reach({ point: point!, threadId: thread_id!, detail })) response.end();
+      else void untilReleased(thread_id!).then(() => response.end());
     });
   });
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
     holds,
-    released: released.promise,
-    release() {
-      holds.release();
-      released.resolve();
-      for (const response of held) response.end();
-      held.clear();
+    untilReleased,
+    release(threadId) {
+      holds.release(threadId);
+      for (const [goOn, held] of waiting) {
+        if (!holds.isReleased(held)) continue;
+        waiting.delete(goOn);
+        goOn();
+      }
     },
     async close() {
       const closed = new Promise<void>((end) => server.close(() => end()));

@@ -172,6 +172,17 @@ const whose = (kill: Kill, who: "lead" | "child" | "item") => (kill === "sigkill
 
 const answeredBy = (who: "lead" | "child" | "item") => (who === "lead" ? "" : CHILD);
 
+/** Holds the queue, not a cell: a batch of one item, which is let go before the kill. */
+export function plugOf(kill: Kill): KillCell {
+  return {
+    point: "before the first model token",
+    subject: "batch item",
+    work: item([SAY]),
+    holds: [{ point: modelPoint(kill), detail: whose(kill, "item") }],
+    expect: () => ({ status: "success", requests: 1 }),
+  };
+}
+
 export function killCells(kill: Kill): KillCell[] {
   return allCells(kill).filter(({ point, subject }) => kill === "sigkill" || !NOT_ABORTED[point]?.[subject]);
 }

@@ -6,11 +6,13 @@ import { expect } from "vitest";
 import { eventually } from "./eventually.ts";
 import { StreamReader } from "./event-stream.ts";
 import type { FailpointHolds } from "./failpoint-holds.ts";
-import { bashCall, type CellExpectation, type Kill, type KillCell, modelPoint } from "./kill-cells.ts";
+import { bashCall, type CellExpectation, type Kill, type KillCell, modelPoint, plugOf } from "./kill-cells.ts";
 
 export interface KillHost {
   readonly kill: Kill;
   readonly holds: FailpointHolds;
+  /** Lets one thread go on. */
+  release(threadId: string): void;
   fetch(
     method: string,
     path: string,
@@ -31,6 +33,25 @@ interface EventRow {
   readonly run_id: string;
 }
 
+/** Of `wrangler.toml`: what one delivery of the queue takes. */
+const DELIVERY_MAX = 10;
+
+/**
+ * Parks every cell. The local queue makes one delivery at a time, and one whose items are held never ends: all wakes have
+ * to be in the same. So the first delivery is held by an item of its own until they all lie in the queue behind it.
+ */
+export async function parkAll(host: KillHost, cells: readonly KillCell[]): Promise<ParkedCell[]> {
+  expect(cells.filter((cell) => cell.work("").items !== undefined).length).toBeLessThanOrEqual(DELIVERY_MAX);
+  const plug = new ParkedCell(host, plugOf(host.kill));
+  await plug.submit();
+  await plug.park();
+  const parked = cells.map((cell) => new ParkedCell(host, cell));
+  await Promise.all(parked.map((one) => one.submit()));
+  host.release(plug.threadId);
+  await Promise.all(parked.map((one) => one.park()));
+  return parked;
+}
+
 export class ParkedCell {
   readonly cell: KillCell;
   readonly threadId = crypto.randomUUID();
@@ -45,6 +66,22 @@ export class ParkedCell {
     this.#expected = cell.expect(host.kill);
   }
 
+  /** Makes the thread and submits its batch: a run beside it finds its items at work. */
+  async submit(): Promise<void> {
+    const { holds } = this.cell;
+    for (const hold of holds) this.#host.holds.hold({ ...hold, threadId: this.threadId });
+    await this.#json("POST", "/threads", { thread_id: this.threadId });
+    const { items } = this.cell.work(this.threadId);
+    if (items === undefined) return;
+    const body = {
+      title: this.cell.point,
+      subagent_type: "general-purpose",
+      items: items.map((prompt, place) => ({ key: `k${place}`, prompt })),
+    };
+    const created = await this.#json<{ batch_id: string }>("POST", `/threads/${this.threadId}/batches`, body);
+    this.#batchId = created.batch_id;
+  }
+
   /** Resolves once every hold of the cell holds somebody: the point was hit. */
   async park(): Promise<void> {
     try {
@@ -56,10 +93,9 @@ export class ParkedCell {
   }
 
   async #park(): Promise<void> {
-    const { holds, provoke, provoked } = this.cell;
-    for (const hold of holds) this.#host.holds.hold({ ...hold, threadId: this.threadId });
-    await this.#json("POST", "/threads", { thread_id: this.threadId });
-    await this.#start();
+    const { provoke, provoked } = this.cell;
+    if (this.#batchId !== undefined) await this.#isHeld();
+    this.#start();
     await this.#isHeld();
     await this.#showsEvidence();
     if (provoked !== undefined) this.#host.holds.hold({ ...provoked, threadId: this.threadId });
@@ -77,21 +113,11 @@ export class ParkedCell {
     await this.#checkLog();
   }
 
-  /** A batch first: a run beside it finds its items at work. */
-  async #start(): Promise<void> {
-    const { script, items } = this.cell.work(this.threadId);
-    if (items !== undefined) await this.#submit(items);
+  #start(): void {
+    const { script } = this.cell.work(this.threadId);
     if (script === undefined) return;
     const body = { ...asking(script), ...this.cell.options };
     this.#reader = new StreamReader(this.#host.fetch("POST", `/threads/${this.threadId}/runs/stream`, { body }));
-  }
-
-  async #submit(prompts: readonly string[]): Promise<void> {
-    const items = prompts.map((prompt, place) => ({ key: `k${place}`, prompt }));
-    const body = { title: this.cell.point, subagent_type: "general-purpose", items };
-    const created = await this.#json<{ batch_id: string }>("POST", `/threads/${this.threadId}/batches`, body);
-    this.#batchId = created.batch_id;
-    await this.#isHeld();
   }
 
   async #isHeld(): Promise<void> {

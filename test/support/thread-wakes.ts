@@ -37,6 +37,8 @@ export interface WakeOptions {
   readonly report?: ThreadObjectDeps["report"];
   readonly now?: () => number;
   readonly webhooks?: WebhookSender;
+  /** The queue of batch wakes; without it they are lost. */
+  readonly sendWake?: ThreadObjectDeps["sendWake"];
 }
 
 export class ThreadWakes {
@@ -113,7 +115,7 @@ function depsOf(options: WakeOptions): ThreadObjectDeps {
     config: parsed,
     catalog,
     db,
-    sendWake: async () => undefined,
+    sendWake: options.sendWake ?? (async () => undefined),
     now,
     newId: newUuidV7,
     report,

@@ -8,7 +8,7 @@ import { holdFailpoints } from "../../../src/platform/failpoints.ts";
 import { FailpointHolds } from "../../support/failpoint-holds.ts";
 import { send } from "../../support/http.ts";
 import { killCells } from "../../support/kill-cells.ts";
-import { type KillHost, ParkedCell } from "../../support/kill-matrix.ts";
+import { type KillHost, parkAll, type ParkedCell } from "../../support/kill-matrix.ts";
 
 /** How often a held one asks whether it may go on; an aborted object's asks no more. */
 const ASK_AGAIN_MS = 20;
@@ -21,21 +21,21 @@ let parked: ParkedCell[] = [];
 const host: KillHost = {
   kill: "abort",
   holds,
+  release: (threadId) => holds.release(threadId),
   fetch: (method, path, { body, headers = {} } = {}) =>
     send(method, path, body, { "x-api-key": "key-alice", "content-type": "application/json", ...headers }),
   d1: async <T>(sql: string) => (await env.DB.prepare(sql).all<T>()).results,
 };
 
-async function untilReleased(): Promise<void> {
-  while (!holds.isReleased) await new Promise((next) => void setTimeout(next, ASK_AGAIN_MS));
+async function untilReleased(threadId: string): Promise<void> {
+  while (!holds.isReleased(threadId)) await new Promise((next) => void setTimeout(next, ASK_AGAIN_MS));
 }
 
 beforeAll(async () => {
   holdFailpoints((point, { threadId, detail = "" }) =>
-    holds.reach({ point, threadId, detail }) ? untilReleased() : undefined,
+    holds.reach({ point, threadId, detail }) ? untilReleased(threadId) : undefined,
   );
-  parked = cells.map((cell) => new ParkedCell(host, cell));
-  await Promise.all(parked.map((one) => one.park()));
+  parked = await parkAll(host, cells);
   await abortAllDurableObjects();
   holds.release();
 }, PARKING_MS);
