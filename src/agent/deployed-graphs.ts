@@ -8,7 +8,7 @@
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { DeputyConfig } from "../config.ts";
 import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
-import { type BuiltGraph, type GraphBinding, type GraphCatalog, SAVER_KEY } from "./graph-catalog.ts";
+import { type BuiltGraph, type GraphBinding, type GraphCatalog, nodeNames, SAVER_KEY } from "./graph-catalog.ts";
 import { checkContext } from "./graphs/check-context.ts";
 import { GraphNotServedError } from "./graphs/graph-not-served-error.ts";
 import { identifyingSaver, messageChannelsOf } from "./graphs/message-ids.ts";
@@ -37,6 +37,7 @@ export interface DeployedGraphsOptions {
 
 export function deployedGraphs(options: DeployedGraphsOptions): GraphCatalog {
   const graphs = new ServedGraphs(options.config.graphs);
+  let leadNodes: readonly string[] | undefined;
   return {
     has: (graphId) => graphId === LEAD_GRAPH_ID || graphs.has(graphId),
     versionOf: (graphId) => graphs.versionOf(graphId),
@@ -45,11 +46,26 @@ export function deployedGraphs(options: DeployedGraphsOptions): GraphCatalog {
       if (graphId !== LEAD_GRAPH_ID) return {};
       return resolveRunOptions(config, { deputy: options.config, models: options.models, maxRunning }).adjusted;
     },
+    nodesOf: async (graphId, config) =>
+      graphId === LEAD_GRAPH_ID
+        ? (leadNodes ??= nodeNames(assembleLeadAgent({}).graph))
+        : nodesOfServed(graphs, graphId, config),
     build(graphId, config, binding) {
       if (graphId === LEAD_GRAPH_ID) return buildLead(options, config, binding);
       return buildServed(graphs, graphId, { config, binding });
     },
   };
+}
+
+/** A factory that fails is the run's to fail over, with the reason. */
+async function nodesOfServed(
+  graphs: ServedGraphs,
+  graphId: string,
+  config: RunnableConfig,
+): Promise<readonly string[] | undefined> {
+  const runtime = { accessContext: "threads.read", executionRuntime: null } as const;
+  const built = await graphs.build({ graphId, version: undefined }, config, runtime).catch(() => undefined);
+  return built && nodeNames(built);
 }
 
 async function buildServed(

@@ -38,6 +38,14 @@ export interface RunnableGraph {
   getSubgraphsAsync?(namespace?: string, recurse?: boolean): AsyncIterable<[string, unknown]>;
 }
 
+/** LangGraph's entry, which is no node of anybody's. */
+export const ENTRY_NODE = "__start__";
+
+/** What a client may name. */
+export function nodeNames({ nodes }: Pick<RunnableGraph, "nodes">): string[] {
+  return Object.keys(nodes ?? {}).filter((name) => name !== ENTRY_NODE);
+}
+
 /** What ties a graph to one thread's object. */
 export interface GraphBinding {
   readonly saver: BaseCheckpointSaver;
@@ -67,6 +75,11 @@ export interface GraphCatalog {
   serves(graphId: string, version: string | undefined): boolean;
   /** What a run of this config asks for and does not get as asked. `maxRunning`: of the admission it will run under. */
   adjusted(graphId: string, config: RunnableConfig, maxRunning: number): AdjustedOptions;
+  /**
+   * Names of the graph's nodes as a run of this config would have them, without a thread to bind it to; `undefined` when
+   * nobody can tell, as of a factory that fails. Absent where no client names nodes.
+   */
+  nodesOf?(graphId: string, config: RunnableConfig): Promise<readonly string[] | undefined>;
   /**
    * `config` is the run's; a factory graph is called with it. A graph that is not served, or whose factory fails, is one
    * that fails its run with the reason and reads the state as it is stored.

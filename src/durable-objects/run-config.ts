@@ -6,6 +6,7 @@
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BuiltGraph } from "../agent/graph-catalog.ts";
 import type { RunRecord } from "../platform/durable-storage/run-store.ts";
+import type { RunCommand } from "../protocol/thread-rpc.ts";
 
 /** LangGraph's private configurable keys start so, and Deputy's own, such as a child's depth; a client's are dropped. */
 const PRIVATE_PREFIXES = ["__", "deputy_"] as const;
@@ -39,6 +40,11 @@ export function runConfig(run: RunRecord, built: BuiltGraph): RunnableConfig {
 export function buildConfig(run: BuildingRun): RunnableConfig {
   const recursionLimit = run.command.body.config?.recursion_limit;
   return { configurable: runConfigurable(run), ...(recursionLimit === undefined ? {} : { recursionLimit }) };
+}
+
+/** What the graph of a create that is no run yet is built with: to look at, not to run. */
+export function createConfig(command: RunCommand): RunnableConfig {
+  return buildConfig({ runId: "", graphId: command.graph_id, command });
 }
 
 /** The client's keys (its context over its configurable over its headers), and who the run is. */

@@ -3,14 +3,14 @@
  * only as the end of a stream: a run that died between the step and its own end would pass it by being resumed. So what
  * was committed is looked at first.
  */
-import type { BuiltGraph } from "../agent/graph-catalog.ts";
+import { ENTRY_NODE, type GraphCatalog } from "../agent/graph-catalog.ts";
 import type { RunRecord } from "../platform/durable-storage/run-store.ts";
+import type { ApiRefusal } from "../protocol/errors.ts";
 import type { Breakpoints } from "../protocol/run-start.ts";
 import type { CreateRunBody } from "../protocol/runs.ts";
+import type { RunCommand } from "../protocol/thread-rpc.ts";
+import { createConfig } from "./run-config.ts";
 import type { ThreadContext } from "./thread-context.ts";
-
-/** LangGraph's entry, which is no node of anybody's. */
-const ENTRY_NODE = "__start__";
 
 /** Of the stream's options; absent for none. */
 export function breakpointsOf({ interrupt_before: before, interrupt_after: after }: CreateRunBody) {
@@ -22,9 +22,22 @@ function toOption(name: string, nodes: Breakpoints | null | undefined): Record<s
   return { [name]: nodes === "*" || nodes.includes("*") ? "*" : nodes };
 }
 
-/** What a client may name. */
-export function nodeNames({ graph }: Pick<BuiltGraph, "graph">): string[] {
-  return Object.keys(graph.nodes ?? {}).filter((name) => name !== ENTRY_NODE);
+/** A create that names a node which is not there, with those that are. Needs no thread: asked of a fresh one too. */
+export async function refuseBreakpoints(catalog: GraphCatalog, command: RunCommand): Promise<ApiRefusal | undefined> {
+  const { interrupt_before, interrupt_after } = command.body;
+  const named = Object.entries({ interrupt_before, interrupt_after }).flatMap(([option, nodes]) =>
+    listed(nodes).map((node) => ({ option, node })),
+  );
+  if (named.length === 0) return undefined;
+  const nodes = await catalog.nodesOf?.(command.graph_id, createConfig(command));
+  const wrong = named.find(({ node }) => nodes?.includes(node) === false);
+  if (wrong === undefined) return undefined;
+  const message = `${wrong.option}: the graph has no node '${wrong.node}'; its nodes: ${nodes?.join(", ")}, or "*" for all`;
+  return { code: "invalid_request", message, details: { path: [wrong.option] } };
+}
+
+function listed(nodes: Breakpoints | null | undefined): readonly string[] {
+  return nodes === null || nodes === undefined || nodes === "*" ? [] : nodes.filter((node) => node !== "*");
 }
 
 /** True when the run committed a step at which it was told to stop. A run that went on from a breakpoint made no step yet. */

@@ -3,6 +3,7 @@
  * checkpoint, breakpoints. Owns the order of the checks and the form that is stored; nothing is written.
  */
 import { BaseMessage, isAIMessage, isToolMessage } from "@langchain/core/messages";
+import { nodeNames } from "../agent/graph-catalog.ts";
 import { cancelCalls } from "../agent/graph/cancelled-calls.ts";
 import { pendingCalls } from "../agent/graph/pending-calls.ts";
 import type { ThreadState } from "../agent/thread-state/thread-state.ts";
@@ -10,12 +11,11 @@ import { toWireMessage } from "../agent/wire/to-wire.ts";
 import { err, ok, type Result } from "../domain/shared/result.ts";
 import type { ApiRefusal } from "../protocol/errors.ts";
 import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
-import type { Breakpoints } from "../protocol/run-start.ts";
 import type { CreateRunBody } from "../protocol/runs.ts";
 import type { RunCommand } from "../protocol/thread-rpc.ts";
 import { prepareLeadInput } from "./run-input.ts";
 import { checkpointOf } from "./run-start.ts";
-import { nodeNames } from "./run-start-breakpoints.ts";
+import { refuseBreakpoints } from "./run-start-breakpoints.ts";
 import { type CommandPlace, prepareCommand } from "./run-start-command.ts";
 import { hasCommandWrites, readPendingInterrupts } from "./run-start-interrupts.ts";
 import type { ThreadContext } from "./thread-context.ts";
@@ -37,7 +37,7 @@ export function withoutHeadCheckpoint(context: ThreadContext, command: RunComman
   const { checkpoint: _checkpoint, checkpoint_id: _id, ...body } = command.body;
   const at = checkpointOf(command.body);
   if (at !== undefined && at !== context.headCheckpointId()) return command;
-  const refusal = refuseCheckpointForm(context, command.body);
+  const refusal = refuseCheckpointForm(context.threadId, command.body);
   return refusal === undefined ? { ...command, body } : command;
 }
 
@@ -59,7 +59,7 @@ export async function prepareStart(
   const head = context.headCheckpointId();
   const place = placeOf(context, body, head);
   if (!place.ok) return place;
-  const nodes = await refuseBreakpoints(context, command);
+  const nodes = await refuseBreakpoints(context.deps.catalog, command);
   if (nodes !== undefined) return err(nodes);
   const { input } = body;
   if (body.command !== null && body.command !== undefined) {
@@ -78,7 +78,7 @@ export async function prepareStart(
 
 /** The older checkpoint that the run starts from; `undefined` for the head. */
 function placeOf(context: ThreadContext, body: CreateRunBody, head: string | null): Refused<string | undefined> {
-  const refusal = refuseCheckpointForm(context, body);
+  const refusal = refuseCheckpointForm(context.threadId, body);
   if (refusal !== undefined) return err(refusal);
   const at = checkpointOf(body);
   if (at === undefined || at === head) return ok(undefined);
@@ -86,7 +86,8 @@ function placeOf(context: ThreadContext, body: CreateRunBody, head: string | nul
   return err({ code: "not_found", message: `no checkpoint '${at}' on this thread` });
 }
 
-function refuseCheckpointForm(context: ThreadContext, body: CreateRunBody): ApiRefusal | undefined {
+/** Of what a create says of its checkpoint, before anybody looks for it. */
+export function refuseCheckpointForm(threadId: string, body: CreateRunBody): ApiRefusal | undefined {
   const { checkpoint, checkpoint_id: id } = body;
   const path = { path: ["checkpoint"] };
   if (id === "" || checkpoint?.checkpoint_id === "") {
@@ -98,7 +99,7 @@ function refuseCheckpointForm(context: ThreadContext, body: CreateRunBody): ApiR
   }
   if (checkpoint === null || checkpoint === undefined) return undefined;
   const { thread_id, checkpoint_ns, checkpoint_map, checkpoint_id } = checkpoint;
-  if (thread_id && thread_id !== context.threadId) {
+  if (thread_id && thread_id !== threadId) {
     return { code: "not_found", message: "checkpoint: it is not of this thread", details: path };
   }
   if (checkpoint_ns) return unsupported("checkpoint.checkpoint_ns", "a run starts from the thread's own checkpoints");
@@ -111,28 +112,11 @@ function refuseCheckpointForm(context: ThreadContext, body: CreateRunBody): ApiR
   return undefined;
 }
 
-async function refuseBreakpoints(context: ThreadContext, command: RunCommand): Promise<ApiRefusal | undefined> {
-  const { interrupt_before, interrupt_after } = command.body;
-  const named = Object.entries({ interrupt_before, interrupt_after }).flatMap(([option, nodes]) =>
-    listed(nodes).map((node) => ({ option, node })),
-  );
-  if (named.length === 0) return undefined;
-  const nodes = (await describeGraph(context, command))?.nodes;
-  const wrong = named.find(({ node }) => nodes?.includes(node) === false);
-  if (wrong === undefined) return undefined;
-  const message = `${wrong.option}: the graph has no node '${wrong.node}'; its nodes: ${nodes?.join(", ")}, or "*" for all`;
-  return { code: "invalid_request", message, details: { path: [wrong.option] } };
-}
-
-function listed(nodes: Breakpoints | null | undefined): readonly string[] {
-  return nodes === null || nodes === undefined || nodes === "*" ? [] : nodes.filter((node) => node !== "*");
-}
-
 async function describeGraph(context: ThreadContext, command: RunCommand): Promise<CommandPlace["graph"]> {
   try {
     const built = await context.graphs.forCreate(command);
     const channels = Object.keys(built.graph.channels).filter((channel) => !INTERNAL_CHANNEL.test(channel));
-    return { nodes: nodeNames(built), channels };
+    return { nodes: nodeNames(built.graph), channels };
   } catch (fault) {
     context.onFault(fault);
     return undefined;

@@ -12,7 +12,7 @@ import type { Principal } from "../domain/trust/principal.ts";
 import type { RunRecord, RunStore } from "../platform/durable-storage/run-store.ts";
 import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
 import type { RunCommand } from "../protocol/thread-rpc.ts";
-import { buildConfig } from "./run-config.ts";
+import { buildConfig, createConfig } from "./run-config.ts";
 
 export interface ThreadGraphsPorts {
   readonly catalog: GraphCatalog;
@@ -50,8 +50,7 @@ export class ThreadGraphs {
 
   /** The graph of a create that is no run yet: to look at, not to run. */
   forCreate(command: RunCommand): Promise<BuiltGraph> {
-    const config = buildConfig({ runId: "", graphId: command.graph_id, command });
-    return this.#build(command.graph_id, config, this.#ports.binding(undefined));
+    return this.#build(command.graph_id, createConfig(command), this.#ports.binding(undefined));
   }
 
   /** A run as it is accepted: with the version of its graph that it stays with, whatever is deployed later. */

@@ -185,8 +185,8 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
   }
 
   /** Whether a run could start on a thread of its own; nothing is stored, not even for one that could. */
-  async checkRun(_address: ThreadAddress, command: RunCommand): Promise<RpcResult<null>> {
-    return checkFreshRun(this.#deps, command);
+  async checkRun(address: ThreadAddress, command: RunCommand): Promise<RpcResult<null>> {
+    return checkFreshRun(this.#deps, address.thread_id, command);
   }
 
   async cancelTask(address: ThreadAddress, runId: string, taskId: string): Promise<RpcResult<null>> {

@@ -204,6 +204,11 @@ describe("POST /runs/batch", () => {
       [{ ...good, durability: "exit" }, 422, "unsupported_option"],
       [{ ...good, input: { messages: [{ type: "remove", id: "gone" }] } }, 422, "invalid_request"],
       [{ assistant_id: "lead_agent" }, 422, "invalid_request"],
+      [{ ...good, interrupt_before: ["no_node"] }, 422, "invalid_request"],
+      [{ ...good, interrupt_after: ["model", "no_node"] }, 422, "invalid_request"],
+      [{ ...good, checkpoint: { checkpoint_ns: "child:1" } }, 422, "unsupported_option"],
+      [{ ...good, checkpoint_id: "" }, 422, "invalid_request"],
+      [{ ...good, checkpoint: { checkpoint_id: "c1" } }, 404, "not_found"],
     ] as const;
     for (const [body, status, code] of bad) {
       const response = await send("POST", "/runs/batch", [good, body], BOB);

@@ -166,15 +166,23 @@ it("a run of a batch is refused before any starts for what only a thread's objec
     const { context } = await thread.create();
     const webhooks = webhookSender({ secret: "s", allowedHosts: [], timeoutMs: 1_000, fetchIn: () => fetch });
     const check = (options: Record<string, unknown>, deps = { ...context.deps, webhooks }) =>
-      checkFreshRun(deps, { graph_id: "lead_agent", body: createRunBodySchema.parse(asking("@ say x", options)) });
-    expect(check({ webhook: "https://hooks.example.com/" })).toEqual({ ok: true, value: null });
+      checkFreshRun(deps, "t", {
+        graph_id: "lead_agent",
+        body: createRunBodySchema.parse(asking("@ say x", options)),
+      });
+    expect(await check({ webhook: "https://hooks.example.com/" })).toEqual({ ok: true, value: null });
     const refused = (code: string) => ({ ok: false, error: { code } });
-    expect(check({ webhook: "http://169.254.169.254/" })).toMatchObject(refused("invalid_request"));
-    expect(check({ webhook: "https://hooks.example.com/" }, context.deps as never)).toMatchObject(
+    expect(await check({ webhook: "http://169.254.169.254/" })).toMatchObject(refused("invalid_request"));
+    expect(await check({ webhook: "https://hooks.example.com/" }, context.deps as never)).toMatchObject(
       refused("unsupported_option"),
     );
-    expect(check({ checkpoint_id: "elsewhere" })).toMatchObject(refused("not_found"));
-    expect(check({ command: { goto: "model" } })).toMatchObject(refused("invalid_request"));
+    expect(await check({ checkpoint_id: "elsewhere" })).toMatchObject(refused("not_found"));
+    expect(await check({ interrupt_before: ["no_node"] })).toMatchObject(refused("invalid_request"));
+    expect(await check({ interrupt_after: ["model", "no_node"] })).toMatchObject(refused("invalid_request"));
+    expect(await check({ interrupt_before: ["model"], interrupt_after: "*" })).toEqual({ ok: true, value: null });
+    expect(await check({ checkpoint: { checkpoint_ns: "child:1" } })).toMatchObject(refused("unsupported_option"));
+    expect(await check({ checkpoint_id: "" })).toMatchObject(refused("invalid_request"));
+    expect(await check({ command: { goto: "model" } })).toMatchObject(refused("invalid_request"));
   });
 });
 
