@@ -9,7 +9,6 @@
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { isUnknownInterruptError } from "@langchain/langgraph";
 import type { BuiltGraph } from "../agent/graph-catalog.ts";
-import { RUN_ENDED } from "../agent/graph/cancelled-calls.ts";
 import { PRE_RUN_MESSAGE_IDS_KEY, type PreRunMessageIds } from "../agent/graph/pre-run-messages.ts";
 import { toWire } from "../agent/wire/to-wire.ts";
 import { noteOutOfMemory } from "../domain/run/recovery.ts";
@@ -18,7 +17,7 @@ import { unreachable } from "../domain/shared/assert.ts";
 import { RetiredInstanceError } from "../domain/shared/retired-instance.ts";
 import type { RunError, RunRecord } from "../platform/durable-storage/run-store.ts";
 import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
-import { toTerminalTaskEvent, type TaskEvent } from "../domain/delegation/task-events.ts";
+import type { TaskEvent } from "../domain/delegation/task-events.ts";
 import { cancelUnanswered } from "./cancel-unanswered.ts";
 import { runConfig } from "./run-config.ts";
 import { saveRunEnd } from "./run-end.ts";
@@ -26,6 +25,7 @@ import { rollBackRun } from "./run-rollback.ts";
 import type { LiveRun } from "./live-runs.ts";
 import { findNewFallback } from "./new-fallback.ts";
 import { openLiveRun } from "./open-live-run.ts";
+import { openTaskEnds } from "./open-task-ends.ts";
 import { preRunMessageIdsOf } from "./pre-run-messages.ts";
 import { type RunStart, startConfig } from "./run-start.ts";
 import { breakpointsOf } from "./run-start-breakpoints.ts";
@@ -205,18 +205,8 @@ export class RunDriver {
   async #settle(run: RunRecord, outcome: RunOutcome, { built, live }: Drive): Promise<void> {
     if (run.graphId !== LEAD_GRAPH_ID || outcome.kind === "success" || outcome.kind === "waiting") return;
     if (outcome.kind === "cancelled") await this.#context.failpoint?.("cancel");
-    this.#endTasks(run, live);
+    for (const told of openTaskEnds(this.#context, run, live.endedTasks)) live.frames.append("custom", told);
     await cancelUnanswered(this.#context, run, built);
-  }
-
-  /** The graph's stream ended before its tasks could tell: a card of theirs must not stay open. */
-  #endTasks(run: RunRecord, live: LiveRun): void {
-    if (!run.command.body.stream_mode.includes("custom")) return;
-    for (const { taskId } of this.#context.delegations.ofRun(run.runId)) {
-      if (live.endedTasks.has(taskId)) continue;
-      const event = toTerminalTaskEvent(taskId, { status: "cancelled", error: RUN_ENDED });
-      live.frames.append("custom", JSON.stringify(event));
-    }
   }
 
   #commitEnd(run: RunRecord, end: RunEnd, live: LiveRun): void {

@@ -13,6 +13,7 @@ import type { RunRecord } from "../platform/durable-storage/run-store.ts";
 import { LEAD_GRAPH_ID } from "../protocol/identifiers.ts";
 import { cancelUnanswered } from "./cancel-unanswered.ts";
 import { openLiveRun } from "./open-live-run.ts";
+import { openTaskEnds } from "./open-task-ends.ts";
 import { saveRunEnd } from "./run-end.ts";
 import { rollBackRun } from "./run-rollback.ts";
 import { answersOf, type StartHow, startKindOf } from "./run-start.ts";
@@ -205,11 +206,13 @@ export class RunRecovery {
   }
 
   async #end(run: RunRecord, end: { status: "interrupted" | "error"; error?: RunRecord["error"] }): Promise<void> {
+    const openTasks = openTaskEnds(this.#context, run);
     const notes = await this.#settleCalls(run);
     await this.#context.failpoint?.("terminal_commit", "recovery");
     if (this.#rolledBack(run)) return;
     const { status, error = null } = this.#isCancelled(run) ? { status: "interrupted" as const } : end;
-    const frames: LastFrame[] = error === null ? [] : [["error", JSON.stringify(error)]];
+    const frames: LastFrame[] = openTasks.map((told) => ["custom", told]);
+    if (error !== null) frames.push(["error", JSON.stringify(error)]);
     this.#commitEnd(run, { ...notes, status, error }, frames);
   }
 

@@ -43,15 +43,23 @@ export const MISSING: Reasons = {
 
 /** Cells that the abort of objects does not have, and why. */
 export const NOT_ABORTED: Reasons = {
-  "mid-stream": { "batch item": "an item's stream is its consumer's: the abort of an object does not break it" },
+  "mid-stream": {
+    "batch item":
+      "an item's stream is its consumer's and nobody else reads it: the abort of an object neither breaks it nor can be timed against it; consumers that live on are in the cells before and behind",
+  },
 };
 
 export interface CellExpectation {
   readonly status: "success" | "interrupted" | "gone";
   /** Model requests, those that the kill cut included. */
   readonly requests: number;
-  /** Further ones that a consumer may make that lives on: it hears of a cancel with its next heartbeat. */
-  readonly mayAsk?: number;
+  /**
+   * Of a consumer that lives on and is still held: nothing of its item is open any more (B4). Let go it goes on until its
+   * next heartbeat, a third of a lease away, and whether that comes before its second request is the machine's speed.
+   */
+  readonly whileHeld?: { readonly requests: number; readonly mayAskMore: number };
+  /** What recovery tells of a run that it ends: the event of each frame, and what a `custom` one says. */
+  readonly told?: readonly (readonly [event: string, type?: string])[];
   /** How often each call acted, by a word of its arguments. */
   readonly executions?: Readonly<Record<string, number>>;
   /** Files of the workspace (of the item's outputs, for a batch item) and their lines. */
@@ -77,7 +85,7 @@ export interface KillCell {
   /** Held only after `provoke`. */
   readonly provoked?: Omit<Hold, "threadId">;
   /** Evidence besides the holds. */
-  readonly evidence?: "partial text" | "one result" | "one queued" | "waiting";
+  readonly evidence?: "partial text" | "one result" | "one queued" | "waiting" | "first frame";
   readonly expect: (kill: Kill) => CellExpectation;
 }
 
@@ -369,16 +377,24 @@ function cancels(kill: Kill): KillCell[] {
       subject: "lead run",
       work: lead(ONE_TOOL),
       holds: holdOf("lead"),
+      evidence: "first frame",
       provoked: { point: "cancel" },
-      expect: () => ({ status: "interrupted", requests: 1, executions: { one: 0 } }),
+      // The end of a cancelled run has no frame of its own.
+      expect: () => ({ status: "interrupted", requests: 1, executions: { one: 0 }, told: [] }),
     },
     {
       ...shared,
       subject: "child",
       work: child(ONE_TOOL),
       holds: holdOf("child"),
+      evidence: "first frame",
       provoked: { point: "cancel" },
-      expect: () => ({ status: "interrupted", requests: 2, executions: { one: 0 } }),
+      expect: () => ({
+        status: "interrupted",
+        requests: 2,
+        executions: { one: 0 },
+        told: [["metadata"], ["custom", "task_cancelled"]],
+      }),
     },
     {
       ...shared,
@@ -389,7 +405,7 @@ function cancels(kill: Kill): KillCell[] {
       expect: () =>
         kill === "sigkill"
           ? { status: "interrupted", requests: 1, executions: { one: 0 } }
-          : { status: "interrupted", requests: 1, mayAsk: 1 },
+          : { status: "interrupted", requests: 1, whileHeld: { requests: 1, mayAskMore: 1 } },
     },
     {
       point: "during rollback",

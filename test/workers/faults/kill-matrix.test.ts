@@ -37,6 +37,7 @@ beforeAll(async () => {
   );
   parked = await parkAll(host, cells);
   await abortAllDurableObjects();
+  for (const one of parked) await one.checkHeld();
   holds.release();
 }, PARKING_MS);
 
