@@ -27,10 +27,30 @@ export async function readJson(request: Request, bytesMax: number): Promise<Resu
   const body = await readBody(request, bytesMax);
   if (!body.ok) return body;
   const json = parseJson(body.value);
-  if (json.ok && nestsDeeper(json.value, JSON_DEPTH_MAX)) {
+  if (!json.ok) return json;
+  if (nestsDeeper(json.value, JSON_DEPTH_MAX)) {
     return refuse("invalid_request", `The body nests deeper than ${JSON_DEPTH_MAX} levels.`, { limit: JSON_DEPTH_MAX });
   }
-  return json;
+  const proto = pathOfProto(json.value);
+  return proto === undefined ? json : refuseProto(["body", ...proto].join("."));
+}
+
+const PROTO = "__proto__";
+
+/** Where an object has a key of that name. Much of what reads JSON drops it without a word, or takes it for a prototype. */
+function pathOfProto(value: unknown): string[] | undefined {
+  if (typeof value !== "object" || value === null) return undefined;
+  if (Object.hasOwn(value, PROTO)) return [PROTO];
+  for (const [key, inner] of Object.entries(value)) {
+    const found = pathOfProto(inner);
+    if (found !== undefined) return [key, ...found];
+  }
+  return undefined;
+}
+
+function refuseProto(path: string) {
+  const message = `a key must not be called ${PROTO}`;
+  return refuse("invalid_request", `${path}: ${message}`, { issues: [{ path, message }] });
 }
 
 function parseJson(bytes: Uint8Array): Result<unknown, ApiRefusal> {

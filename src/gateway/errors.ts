@@ -36,6 +36,9 @@ export function invalidRequest(error: z.ZodError, where: "body" | "query" | "pat
 /** A body can hold thousands of bad items; the client needs to see a few. */
 const ISSUES_SHOWN_MAX = 20;
 
+/** What zod says of a union that has no words of its own. */
+const NO_WORDS = "Invalid input";
+
 /** What is allowed where zod's own sentence does not say it. */
 function describeIssue(issue: z.core.$ZodIssue): string {
   if (issue.code === "invalid_value") {
@@ -46,6 +49,7 @@ function describeIssue(issue: z.core.$ZodIssue): string {
     return `unknown field ${issue.keys.map((key) => JSON.stringify(key)).join(", ")}`;
   }
   if (issue.code === "invalid_union") {
+    if (issue.message !== NO_WORDS && !("options" in issue)) return issue.message;
     const branches = issue.errors.flatMap((branch) => branch.map((inner) => describeIssue(inner)));
     if (branches.length === 0 && "options" in issue) return oneOf(issue.options ?? []);
     return [...new Set(branches)].join(" or ") || issue.message;

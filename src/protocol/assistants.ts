@@ -1,5 +1,6 @@
 /** Assistant shapes of the LangGraph API: what owners store, and the deployment's own, which look the same. */
 import { z } from "zod";
+import { wholeNumber } from "./query-number.ts";
 import { clientIdSchema } from "./identifiers.ts";
 import { runConfigSchema } from "./runs.ts";
 import { metadataSchema } from "./threads.ts";
@@ -133,10 +134,10 @@ const XRAY_LEVELS_MAX = 100;
 
 export const graphQuerySchema = z.strictObject({
   xray: z
-    .union([
-      z.enum(["true", "false"]).transform((value) => value === "true"),
-      z.coerce.number().int().min(0).max(XRAY_LEVELS_MAX),
-    ])
+    .union(
+      [z.enum(["true", "false"]).transform((value) => value === "true"), wholeNumber({ min: 0, max: XRAY_LEVELS_MAX })],
+      { error: `must be "true", "false", or a number of levels up to ${XRAY_LEVELS_MAX}` },
+    )
     .default(false),
 });
 

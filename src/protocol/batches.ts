@@ -3,6 +3,7 @@
  * (`max_items`, windows, attempts) are checked at submit, where the configuration is at hand.
  */
 import { z } from "zod";
+import { wholeNumber } from "./query-number.ts";
 import {
   BATCH_FILES_MAX,
   BATCH_TITLE_CHARS_MAX,
@@ -94,8 +95,8 @@ export type BatchResultLine = z.infer<typeof batchResultLineSchema>;
 
 export const listItemsQuerySchema = z.strictObject({
   status: z.enum(ITEM_STATUSES).optional(),
-  after_ordinal: z.coerce.number().int().min(-1).default(-1),
-  limit: z.coerce.number().int().min(1).max(1_000).default(100),
+  after_ordinal: wholeNumber({ min: -1, max: Number.MAX_SAFE_INTEGER }).default(-1),
+  limit: wholeNumber({ min: 1, max: 1_000 }).default(100),
 });
 
 /** `progress` frames of `GET /batches/{b}/events`. */

@@ -3,6 +3,7 @@
  * `GET /threads/{t}/runs/{r}/events` returns. Types, categories and required fields are public.
  */
 import { z } from "zod";
+import { wholeNumber } from "./query-number.ts";
 
 export type RunEventCategory = "trace" | "outputs" | "error" | "message" | "subagent" | "batch" | "middleware";
 
@@ -45,7 +46,7 @@ const MESSAGES_LIMIT_DEFAULT = 50;
 /** More types than exist, so that any real filter fits. */
 const EVENT_TYPES_MAX = 64;
 
-const seqSchema = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
+const seqSchema = wholeNumber({ min: 0, max: Number.MAX_SAFE_INTEGER });
 
 export const listRunEventsQuerySchema = z.strictObject({
   after_seq: seqSchema.default(0).describe("Rows with a greater sequence number only."),
@@ -61,13 +62,13 @@ export const listRunEventsQuerySchema = z.strictObject({
     )
     .optional()
     .describe("Comma-separated event types."),
-  limit: z.coerce.number().int().min(1).max(EVENTS_LIMIT_MAX).default(EVENTS_LIMIT_DEFAULT),
+  limit: wholeNumber({ min: 1, max: EVENTS_LIMIT_MAX }).default(EVENTS_LIMIT_DEFAULT),
 });
 export type ListRunEventsQuery = z.output<typeof listRunEventsQuerySchema>;
 
 /** The feed of a page that scrolls back. */
 export const messagePageQuerySchema = z.strictObject({
-  limit: z.coerce.number().int().min(1).max(MESSAGES_LIMIT_MAX).default(MESSAGES_LIMIT_DEFAULT),
+  limit: wholeNumber({ min: 1, max: MESSAGES_LIMIT_MAX }).default(MESSAGES_LIMIT_DEFAULT),
   before_seq: seqSchema.optional().describe("The last rows before this sequence number; without it the latest."),
 });
 
@@ -80,7 +81,7 @@ export const runMessagesSchema = z.object({ data: z.array(runEventRowSchema), ha
 
 export const listMessagesQuerySchema = z
   .strictObject({
-    limit: z.coerce.number().int().min(1).max(MESSAGES_LIMIT_MAX).default(MESSAGES_LIMIT_DEFAULT),
+    limit: wholeNumber({ min: 1, max: MESSAGES_LIMIT_MAX }).default(MESSAGES_LIMIT_DEFAULT),
     before_seq: seqSchema.optional().describe("The last rows before this sequence number."),
     after_seq: seqSchema.optional().describe("The first rows behind this sequence number."),
   })

@@ -16,13 +16,23 @@ const sendSchema = z.strictObject({
   lg_name: z.literal("Send").optional(),
 });
 
-const gotoSchema = z.union([z.string().min(1), sendSchema]);
+const gotoSchema = z.union([z.string().min(1), sendSchema], {
+  error: `must be a node's name, or {"node", "input"}`,
+});
 
 export const runCommandSchema = z.strictObject({
   /** The answer to the one interrupt that waits, or answers by the ids of interrupts. */
   resume: z.unknown().optional(),
-  update: z.union([metadataSchema, z.array(z.tuple([z.string(), z.unknown()]))]).nullish(),
-  goto: z.union([gotoSchema, z.array(gotoSchema).max(NODES_MAX)]).nullish(),
+  update: z
+    .union([metadataSchema, z.array(z.tuple([z.string(), z.unknown()]))], {
+      error: "must be an object, or a list of pairs [name, value]",
+    })
+    .nullish(),
+  goto: z
+    .union([gotoSchema, z.array(gotoSchema).max(NODES_MAX)], {
+      error: `must be a node's name, {"node", "input"}, or a list of at most ${NODES_MAX} of them`,
+    })
+    .nullish(),
   /** LangGraph's `toJSON` writes it. */
   lg_name: z.literal("Command").optional(),
 });
@@ -37,5 +47,7 @@ export const runCheckpointSchema = z.strictObject({
 });
 
 /** `"*"` means every node. */
-export const breakpointsSchema = z.union([z.literal("*"), z.array(z.string().min(1)).max(NODES_MAX)]);
+export const breakpointsSchema = z.union([z.literal("*"), z.array(z.string().min(1)).max(NODES_MAX)], {
+  error: `must be "*", or a list of at most ${NODES_MAX} names of nodes`,
+});
 export type Breakpoints = z.output<typeof breakpointsSchema>;

@@ -6,6 +6,7 @@ import { z } from "zod";
 import { CANCEL_ACTIONS, MULTITASK_STRATEGIES } from "../domain/run/multitask.ts";
 import { RUN_STOP_REASONS } from "../domain/run/stop-reason.ts";
 import { clientIdSchema } from "./identifiers.ts";
+import { wholeNumber } from "./query-number.ts";
 import { breakpointsSchema, runCheckpointSchema, runCommandSchema } from "./run-start.ts";
 import { metadataSchema } from "./threads.ts";
 
@@ -24,6 +25,11 @@ export const STREAM_MODES = [
   "checkpoints",
 ] as const;
 export type StreamMode = (typeof STREAM_MODES)[number];
+
+/** One, or a list. */
+export const streamModesSchema = z.union([z.enum(STREAM_MODES), z.array(z.enum(STREAM_MODES)).min(1)], {
+  error: `must be one of ${STREAM_MODES.map((mode) => `"${mode}"`).join(", ")}, or a list of them`,
+});
 
 /** Options of the reference API that Deputy does not honour yet: refused by name. */
 export const UNSUPPORTED_RUN_OPTIONS = ["feedback_keys"] as const;
@@ -63,8 +69,7 @@ export const createRunBodySchema = z.strictObject({
   config: runConfigSchema.nullish(),
   context: metadataSchema.nullish(),
   metadata: metadataSchema.nullish(),
-  stream_mode: z
-    .union([z.enum(STREAM_MODES), z.array(z.enum(STREAM_MODES)).min(1)])
+  stream_mode: streamModesSchema
     .default("values")
     .transform((mode): StreamMode[] => (Array.isArray(mode) ? [...new Set(mode)] : [mode])),
   stream_subgraphs: z.boolean().nullish(),
@@ -131,8 +136,8 @@ export const runSchema = z
 export type Run = z.infer<typeof runSchema>;
 
 export const listRunsQuerySchema = z.strictObject({
-  limit: z.coerce.number().int().min(1).max(1_000).default(10),
-  offset: z.coerce.number().int().min(0).default(0),
+  limit: wholeNumber({ min: 1, max: 1_000 }).default(10),
+  offset: wholeNumber({ min: 0, max: Number.MAX_SAFE_INTEGER }).default(0),
   status: z.enum(RUN_STATUSES).optional(),
 });
 export type ListRunsQuery = z.output<typeof listRunsQuerySchema>;

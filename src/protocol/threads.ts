@@ -173,7 +173,9 @@ const stateFieldSchema = z
 export const stateSelectSchema = z.array(stateFieldSchema).min(1).max(SELECT_FIELDS_MAX);
 /** In a query the name repeats. */
 export const stateSelectQuerySchema = z
-  .union([stateFieldSchema, stateSelectSchema])
+  .union([stateFieldSchema, stateSelectSchema], {
+    error: `must be one of ${STATE_FIELDS.join(", ")} or values.<key>, at most ${SELECT_FIELDS_MAX} of them`,
+  })
   .transform((given) => (typeof given === "string" ? [given] : given));
 
 /** Bounds a namespace's text: levels are bounded by the graphs, names are not. */
@@ -192,7 +194,11 @@ const askedCheckpointSchema = z.strictObject({
 });
 
 export const updateStateBodySchema = z.strictObject({
-  values: z.union([z.record(z.string(), z.unknown()), z.array(z.record(z.string(), z.unknown()))]).nullish(),
+  values: z
+    .union([z.record(z.string(), z.unknown()), z.array(z.record(z.string(), z.unknown()))], {
+      error: "must be an object, or a list of objects",
+    })
+    .nullish(),
   checkpoint: askedCheckpointSchema.nullish(),
   checkpoint_id: checkpointIdSchema.nullish(),
   as_node: z.string().optional(),
@@ -221,11 +227,14 @@ export interface StateQuery {
 export const historyBodySchema = z.strictObject({
   limit: z.int().min(1).max(1_000).default(10),
   before: z
-    .union([
-      checkpointIdSchema,
-      z.looseObject({ configurable: z.looseObject({ checkpoint_id: checkpointIdSchema }) }),
-      askedCheckpointSchema.extend({ checkpoint_id: checkpointIdSchema }),
-    ])
+    .union(
+      [
+        checkpointIdSchema,
+        z.looseObject({ configurable: z.looseObject({ checkpoint_id: checkpointIdSchema }) }),
+        askedCheckpointSchema.extend({ checkpoint_id: checkpointIdSchema }),
+      ],
+      { error: "must be a checkpoint's id, or an object with its checkpoint_id" },
+    )
     .nullish(),
   metadata: metadataSchema.nullish(),
   checkpoint: askedCheckpointSchema.nullish(),

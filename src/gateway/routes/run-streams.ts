@@ -92,7 +92,9 @@ const thread = operation({
   query: {
     schema: z.strictObject({
       stream_mode: z
-        .union([threadStreamMode, z.array(threadStreamMode).min(1)])
+        .union([threadStreamMode, z.array(threadStreamMode).min(1)], {
+          error: `must be one of ${THREAD_STREAM_MODES.map((mode) => `"${mode}"`).join(", ")}, or a list of them`,
+        })
         .default("run_modes")
         .describe("`run_modes`: what the runs record. `lifecycle`: their starts and ends."),
     }),

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { wholeNumber } from "../../protocol/query-number.ts";
 import {
   checkpointIdSchema,
   historyBodySchema,
@@ -170,7 +171,7 @@ const getHistory = operation({
   params: threadParams,
   query: {
     schema: z.strictObject({
-      limit: z.coerce.number().int().min(1).max(1_000).default(10),
+      limit: wholeNumber({ min: 1, max: 1_000 }).default(10),
       before: checkpointIdSchema.optional().describe("States before this checkpoint id."),
       select: stateSelectQuerySchema.optional().describe("As of the state."),
     }),
