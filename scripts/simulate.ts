@@ -11,6 +11,7 @@ import { spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
+import { FLOORS, FLOORS_FROM_SCHEDULES, missedFloors } from "../test/simulation/floors.ts";
 import { installHooks } from "../test/simulation/module-hooks.ts";
 import { type Mutant, MUTANTS } from "../test/simulation/mutants.ts";
 
@@ -62,13 +63,23 @@ async function runHere(from: number, count: number): Promise<void> {
     process.exitCode = 1;
   }
   const started = performance.now();
-  const { ran, effects, failed } = await runSchedules(from, count);
+  const { ran, effects, failed, counts } = await runSchedules(from, count);
   const perSecond = Math.round((ran * 1_000) / (performance.now() - started));
   print(`seeds ${from} to ${from + ran - 1}: ${ran} schedules, ${effects} effects, ${perSecond} schedules per second`);
   for (const { seed, violations } of failed) {
     print(`seed ${seed} fails:\n  ${violations.join("\n  ")}\nreplay: npm run simulate -- --seed ${seed}`);
     process.exitCode = 1;
   }
+  if (failed.length === 0 && ran >= FLOORS_FROM_SCHEDULES) checkFloors(counts, ran);
+}
+
+/** A set that a failure cut short says nothing about what happens in a whole one. */
+function checkFloors(counts: ReadonlyMap<string, number>, ran: number): void {
+  const missed = missedFloors(counts, ran);
+  if (missed.length > 0) process.exitCode = 1;
+  print(
+    missed.length === 0 ? `all ${Object.keys(FLOORS).length} floors are met` : `too seldom:\n  ${missed.join("\n  ")}`,
+  );
 }
 
 /** Further processes of this script share the seeds out. */

@@ -4,6 +4,8 @@
  */
 import type { Clients } from "./clients.ts";
 import type { Platform, ThreadPlace } from "./platform.ts";
+import { namespaceOf } from "./step-child.ts";
+import type { StepKind, StepState } from "./step-state.ts";
 import type { World } from "./world.ts";
 
 interface Stage {
@@ -20,12 +22,16 @@ interface RunRow {
   readonly frames_reserved: number;
   /** 0: it never started. */
   readonly attempt: number;
+  /** What it waits for. */
+  readonly interrupts: string | null;
 }
 
 interface EventRow {
   readonly seq: number;
   readonly run_id: string;
   readonly event_type: string;
+  /** Of the delegation it tells. */
+  readonly task_id: string | null;
 }
 
 const ENDED = new Set(["success", "error", "timeout", "interrupted"]);
@@ -34,25 +40,31 @@ const ENDED = new Set(["success", "error", "timeout", "interrupted"]);
 export function checkAtRest(stage: Stage, { isWoken }: { isWoken: boolean }): void {
   for (const place of stage.platform.places) {
     const runs = place.disk.rows<RunRow>(
-      "SELECT run_id, status, command, error, frames_reserved, attempt FROM runs ORDER BY run_id",
+      "SELECT run_id, status, command, error, frames_reserved, attempt, interrupts FROM runs ORDER BY run_id",
     );
-    checkTold(stage, place, runs);
+    checkTold(stage, place, { runs, isWoken });
     if (!isWoken) continue;
     for (const run of runs) checkRun(stage, place, run);
     checkState(stage, place, runs);
     checkLog(stage, place, runs);
     checkProjection(stage, place, runs);
     checkNothingHeld(stage, place);
+    checkChildren(stage, place);
     checkFrames(stage, place, runs);
   }
   checkBatches(stage, isWoken);
 }
 
 /** P1 */
-function checkTold({ world, clients, platform }: Stage, place: ThreadPlace, runs: readonly RunRow[]): void {
+function checkTold(
+  { world, clients, platform }: Stage,
+  place: ThreadPlace,
+  { runs, isWoken }: { runs: readonly RunRow[]; isWoken: boolean },
+): void {
   for (const { runId } of clients.runs.filter((run) => run.place === place)) {
     const run = runs.find(({ run_id }) => run_id === runId);
     if (run === undefined) {
+      if (isWoken) world.count("a run that was accepted is rolled back at rest");
       if (!clients.mayBeRolledBack(place)) world.violate("P1", `run ${runId} was accepted and is gone`);
     } else if (!ENDED.has(run.status)) world.violate("P1", `run ${runId} was accepted and is ${run.status} at rest`);
   }
@@ -64,20 +76,33 @@ function checkTold({ world, clients, platform }: Stage, place: ThreadPlace, runs
   }
 }
 
+interface Body {
+  readonly input?: { readonly steps: readonly StepKind[] } | null;
+  readonly command?: { readonly update?: { readonly edits?: readonly string[] } | null } | null;
+}
+
+function bodyOf({ command }: RunRow): Body {
+  return (JSON.parse(command) as { body: Body }).body;
+}
+
 /** P1 and P5: each run ended, and as what it did. */
 function checkRun({ world, platform, clients }: Stage, place: ThreadPlace, run: RunRow): void {
   const { run_id: runId, status } = run;
+  const { ledger } = platform;
+  world.count(`a run is ${run.interrupts === null ? status : "waiting"} at rest`);
   if (!ENDED.has(status)) return world.violate("P1", `run ${runId} is ${status} after the last wake`);
-  const { body } = JSON.parse(run.command) as { body: { input: { steps: readonly string[] } } };
-  const { steps } = body.input;
-  const committed = steps.filter((_, at) => platform.ledger.isCommitted(runId, at)).length;
-  if (status === "success" && (committed < steps.length || steps.includes("fail"))) {
-    world.violate("P5", `run ${runId} is a success with ${committed} of ${steps.length} steps (${steps.join(", ")})`);
+  const steps = ledger.begun.get(runId)?.steps ?? [];
+  const { owner = runId, from = 0 } = ledger.begun.get(runId) ?? {};
+  const open = steps.filter((kind, at) => at >= from && !ledger.isStepCommitted(owner, at, kind));
+  if (status === "success" && (open.length > 0 || !ledger.begun.has(runId))) {
+    world.violate("P5", `run ${runId} is a success without ${open.join(", ")} of ${steps.join(", ")}`);
   }
-  if (status === "interrupted" && !clients.cancelsAsked.has(runId) && clients.asked(place).size === 0) {
+  const isCancelled = clients.cancelsAsked.has(runId) || clients.asked(place).size > 0;
+  if (run.interrupts !== null && !steps.includes("ask"))
+    world.violate("P5", `run ${runId} waits for an answer and asks nothing`);
+  if (status === "interrupted" && run.interrupts === null && !isCancelled)
     world.violate("P5", `run ${runId} is interrupted and nobody cancelled it`);
-  }
-  if (status === "error") checkError(world, run, steps);
+  if (status === "error") checkError(world, run, steps.slice(from));
 }
 
 /**
@@ -85,46 +110,68 @@ function checkRun({ world, platform, clients }: Stage, place: ThreadPlace, run: 
  * accepted; of a run that was rolled back it holds nothing.
  */
 function checkState({ world, platform }: Stage, { disk, values }: ThreadPlace, runs: readonly RunRow[]): void {
-  const { log = [] } = (values ?? {}) as { log?: readonly string[] };
+  const { log = [], edits = [] } = (values ?? {}) as Partial<StepState>;
   const parts = log.map((entry) => entry.split(" ") as [runId: string, what: string]);
   const order = [...new Set(parts.map(([runId]) => runId))];
   if (order.join() !== order.toSorted().join())
     world.violate("P1", `the runs of ${disk.name} started out of order: ${log.join(", ")}`);
   for (const runId of order) {
-    const run = runs.find(({ run_id }) => run_id === runId);
     const own = parts.filter(([id]) => id === runId).map(([, what]) => what);
-    if (run === undefined)
+    if (!runs.some(({ run_id }) => run_id === runId))
       world.violate("P3", `run ${runId} is gone and the state still holds ${own.join(", ")} of it`);
     const expected = ["start", ...own.slice(1).map((_, at) => String(at))];
     if (own.join() !== expected.join()) world.violate("P2", `of run ${runId} the state holds ${own.join(", ")}`);
-    const committed = platform.ledger.committedOf(runId).length;
+    const { steps = [] } = platform.ledger.begun.get(runId) ?? {};
+    const committed = steps.filter((kind, at) => platform.ledger.isStepCommitted(runId, at, kind)).length;
     if (own.length - 1 > committed)
-      world.violate("P2", `run ${runId} committed ${committed} steps, the state holds ${own.length - 1}`);
+      world.violate("P2", `of run ${runId} ${committed} steps are committed, the state holds ${own.length - 1}`);
   }
-  for (const { run_id: runId, status, command } of runs) {
-    if (status !== "success") continue;
-    const { steps } = (JSON.parse(command) as { body: { input: { steps: readonly string[] } } }).body.input;
-    const held = parts.filter(([id]) => id === runId).length;
+  checkEdits(world, edits, runs);
+  for (const _edit of edits) world.count("a command's update is in the state");
+  for (const run of runs) {
+    const { steps } = bodyOf(run).input ?? {};
+    if (run.status !== "success" || steps === undefined) continue;
+    const held = parts.filter(([id]) => id === run.run_id).length;
     if (held !== steps.length + 1)
-      world.violate("P1", `run ${runId} is a success, the state holds ${held} of ${steps.length + 1} parts of it`);
+      world.violate("P1", `run ${run.run_id} is a success, the state holds ${held} of ${steps.length + 1} parts of it`);
   }
 }
 
-function checkError(world: World, { run_id: runId, error }: RunRow, steps: readonly string[]): void {
+/** P2 and P3: what a command wrote is in the state once, and not when its run was rolled back. */
+function checkEdits(world: World, edits: readonly string[], runs: readonly RunRow[]): void {
+  const twice = edits.find((edit, at) => edits.indexOf(edit) < at);
+  if (twice !== undefined) world.violate("P2", `the state holds ${twice} twice: ${edits.join(", ")}`);
+  const asked = runs.map((run) => ({ run, edits: bodyOf(run).command?.update?.edits ?? [] }));
+  const stray = edits.find((edit) => !asked.some((each) => each.edits.includes(edit)));
+  if (stray !== undefined) world.violate("P3", `the state holds ${stray} of a run that is gone`);
+  for (const { run, edits: own } of asked) {
+    const missing = own.find((edit) => !edits.includes(edit));
+    if (run.status === "success" && missing !== undefined)
+      world.violate("P1", `run ${run.run_id} is a success, the state lacks its ${missing}`);
+  }
+}
+
+function checkError(world: World, run: RunRow, steps: readonly string[]): void {
+  const { run_id: runId, error } = run;
   const { error: name, message } = JSON.parse(error ?? "{}") as { error?: string; message?: string };
+  world.count(`a run's error: ${name}`);
   if (name === "RecoveryError") {
     // A clock that jumps makes a window of its own; otherwise a handful of crashes is no reason to give up (P4).
     if (world.deaths < 2) world.violate("P4", `run ${runId} was given up after ${world.deaths} crashes: ${message}`);
+  } else if (name === "RunNotStartedError") {
+    // It waited its turn, and then fitted nothing.
+    if (bodyOf(run).input) world.violate("P5", `run ${runId} brought its input and could not start: ${message}`);
   } else if (!(message === "the step fails" && steps.includes("fail"))) {
     world.violate("P5", `run ${runId} is an error for no reason of its own: ${name} ${message}`);
   }
 }
 
 /** P1 and P3: the log in D1 has no gap, each run begins and ends once, each committed step is told once. */
-function checkLog({ world, platform, clients }: Stage, place: ThreadPlace, runs: readonly RunRow[]): void {
+function checkLog(stage: Stage, place: ThreadPlace, runs: readonly RunRow[]): void {
+  const { world, platform, clients } = stage;
   const { address, disk } = place;
   const events = platform.d1.rows<EventRow>(
-    "SELECT seq, run_id, event_type FROM run_events WHERE owner = ? AND thread_id = ? ORDER BY seq",
+    "SELECT seq, run_id, event_type, metadata ->> 'task_id' AS task_id FROM run_events WHERE owner = ? AND thread_id = ? ORDER BY seq",
     address.owner,
     address.thread_id,
   );
@@ -142,7 +189,7 @@ function checkLog({ world, platform, clients }: Stage, place: ThreadPlace, runs:
   for (const { run_id: runId, status } of runs) {
     const own = events.filter((event) => event.run_id === runId).map(({ event_type }) => event_type);
     const count = (...types: string[]): number => own.filter((type) => types.includes(type)).length;
-    const isStarted = platform.ledger.drives.has(runId);
+    const isStarted = platform.ledger.begun.has(runId);
     if (
       !/^run\.(start|queued)$/.test(own[0] ?? "") ||
       count("run.start") > 1 ||
@@ -150,13 +197,41 @@ function checkLog({ world, platform, clients }: Stage, place: ThreadPlace, runs:
     ) {
       world.violate("P1", `run ${runId} is ${status} and its events are ${own.join(" ")}`);
     }
-    if (!/^run\.(end|error)$/.test(own.at(-1) ?? "") || count("run.end", "run.error") !== 1) {
+    // The end of a wait is told behind it.
+    const last = own.findLast((type) => type !== "run.cancelled");
+    if (!/^run\.(end|error)$/.test(last ?? "") || count("run.end", "run.error") !== 1) {
       world.violate("P1", `run ${runId} is ${status} and its events end with ${own.at(-1)}: ${own.join(" ")}`);
     }
-    const committed = [...platform.ledger.committedOf(runId)].length;
-    if (count("llm.ai.response") !== committed) {
-      world.violate("P2", `run ${runId} committed ${committed} steps and tells ${count("llm.ai.response")}`);
+    if (count("run.recovered") > 0) world.count("a run is recovered");
+    const parts = platform.ledger.drivenBy(runId).filter((part) => !part.includes("#"));
+    const results = parts.filter((part) => part.includes(".")).length;
+    const answers = parts.length - results;
+    if (count("llm.ai.response") !== answers || count("llm.tool.result") !== results) {
+      world.violate("P2", `run ${runId} committed ${parts.join(", ")} and tells ${own.join(" ")}`);
     }
+    checkChildrenLog(
+      stage,
+      { run_id: runId, status },
+      events.filter((event) => event.run_id === runId),
+    );
+  }
+}
+
+/** P2 and P5: a child is told to start once and to end once, when its result is committed; each step of it once. */
+function checkChildrenLog(
+  { world, platform }: Stage,
+  { run_id: runId, status }: Pick<RunRow, "run_id" | "status">,
+  events: readonly EventRow[],
+): void {
+  const parts = platform.ledger.drivenBy(runId);
+  for (const taskId of new Set(events.flatMap(({ task_id }) => task_id ?? []))) {
+    const own = events.filter((event) => event.task_id === taskId).map(({ event_type }) => event_type);
+    const count = (type: string): number => own.filter((each) => each === type).length;
+    const steps = parts.filter((part) => part.startsWith(`${taskId}#`)).length;
+    const isEnded = parts.includes(taskId);
+    const isWhole = count("subagent.start") === 1 && count("subagent.end") === (isEnded ? 1 : 0);
+    if (!isWhole || count("subagent.step") !== steps || (status === "success" && !isEnded))
+      world.violate("P2", `run ${runId} is ${status}, child ${taskId} committed ${steps} steps: ${own.join(" ")}`);
   }
 }
 
@@ -182,7 +257,8 @@ function checkProjection({ world, platform }: Stage, { address, disk }: ThreadPl
     address.owner,
     address.thread_id,
   );
-  const expected = newest.status === "error" || newest.status === "timeout" ? "error" : "idle";
+  const isFailed = newest.status === "error" || newest.status === "timeout";
+  const expected = newest.interrupts !== null ? "interrupted" : isFailed ? "error" : "idle";
   if (thread?.status !== expected)
     world.violate("P5", `the thread is ${thread?.status} after a run that is ${newest.status}`);
 }
@@ -198,6 +274,22 @@ function checkNothingHeld({ world }: Stage, { disk, admission, instance }: Threa
     world.violate("P8", `${disk.name} holds slots at rest: ${JSON.stringify(snapshot)}`);
   }
   if (disk.alarmAt !== null) world.violate("P8", `${disk.name} has an alarm at rest`);
+}
+
+/** P5 and P8: no delegation is open at rest, and a child whose result is committed left no checkpoint. */
+function checkChildren({ world, platform, clients }: Stage, { disk }: ThreadPlace): void {
+  const open = disk.rows<{ task_id: string }>("SELECT task_id FROM delegations");
+  if (open.length > 0) world.violate("P8", `${disk.name} keeps delegations at rest: ${JSON.stringify(open)}`);
+  const kept = disk.rows<{ ns: string }>(
+    "SELECT DISTINCT checkpoint_ns AS ns FROM checkpoints WHERE checkpoint_ns > ''",
+  );
+  for (const [taskId, status] of platform.ledger.taskEnds) {
+    if (status === "cancelled" && !clients.cancelsAsked.has(taskId))
+      world.violate("P5", `child ${taskId} is cancelled and nobody asked for it`);
+    const isLeft = kept.some(({ ns }) => ns === namespaceOf(taskId));
+    if (isLeft && platform.ledger.isPartCommitted(taskId))
+      world.violate("P8", `${disk.name} keeps the checkpoints of child ${taskId}, whose result is committed`);
+  }
 }
 
 /** Frame ids rise and never repeat, whatever attempt wrote them. */
@@ -255,6 +347,8 @@ function checkBatches({ world, platform, clients }: Stage, isWoken: boolean): vo
 
 /** P1, P4 and P5 of an item. */
 function checkItem(world: World, platform: Platform, item: ItemRow): void {
+  world.count(`an item is ${item.status} at rest`);
+  if (item.expiries > 0) world.count("an item's lease expired");
   const name = `${item.batch_id}:${item.ordinal}`;
   const ends = platform.ledger.itemEnds.get(name) ?? [];
   const ended = (...how: string[]): number => ends.filter((end) => how.includes(end)).length;

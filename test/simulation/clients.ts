@@ -2,9 +2,18 @@
 import { createRunBodySchema } from "../../src/protocol/runs.ts";
 import { createBatchBodySchema } from "../../src/protocol/batches.ts";
 import type { ApiRefusal } from "../../src/protocol/errors.ts";
-import type { BatchWish, Request, RunWish } from "./plan.ts";
+import type { BatchWish, CommandWish, Request, RunWish } from "./plan.ts";
 import type { Platform, ThreadPlace } from "./platform.ts";
-import { STEP_GRAPH_ID } from "./step-graph.ts";
+import { STEP_GRAPH_ID, STEP_NODE } from "./step-graph.ts";
+
+/** A command that fits nothing is refused, by its form or by where the thread stands. */
+const MAY_REFUSE_COMMAND = new Set([
+  "thread_busy",
+  "not_found",
+  "invalid_request",
+  "unsupported_option",
+  "idempotency_conflict",
+]);
 
 export interface ToldRun {
   readonly runId: string;
@@ -28,7 +37,7 @@ export class Clients {
   readonly #ends = new Map<string, BatchWish["items"][number]>();
   readonly #itemRuns = new Map<string, number>();
   readonly #bodies = new Map<string, BatchWish>();
-  readonly #runBodies = new Map<string, RunWish>();
+  readonly #wishes = new Map<string, unknown>();
   readonly #askedOf = new Map<ThreadPlace, Set<string>>();
   #asked = 0;
 
@@ -57,8 +66,12 @@ export class Clients {
     switch (request.kind) {
       case "run":
         return this.#run(place, request.run);
+      case "command":
+        return this.#command(place, request.command);
       case "cancel":
         return this.#cancel(place, request);
+      case "cancel_task":
+        return this.#cancelTask(place, request.nth);
       case "batch":
         return this.#batch(place, request.batch);
       case "cancel_batch":
@@ -74,23 +87,59 @@ export class Clients {
   }
 
   async #run(place: ThreadPlace, wish: RunWish): Promise<void> {
+    const { steps, strategy, afterSeconds } = this.#once(place, wish);
+    const later = afterSeconds === null ? {} : { after_seconds: afterSeconds };
+    const body = { input: { steps }, if_not_exists: "create", multitask_strategy: strategy, ...later };
+    const refused = await this.#create(place, body, wish.key);
+    if (refused !== undefined && refused.code !== "thread_busy") this.#refused(refused);
+  }
+
+  /** The same for each create of one key, so that a repeat is a repeat. */
+  #once<T extends { readonly key: string | null }>(place: ThreadPlace, wish: T): T {
+    if (wish.key === null) return wish;
     const name = `${place.address.owner}/${wish.key}`;
-    const { steps, strategy, afterSeconds } = (wish.key === null ? undefined : this.#runBodies.get(name)) ?? wish;
-    if (wish.key !== null) this.#runBodies.set(name, { ...wish, steps, strategy, afterSeconds });
-    const body = createRunBodySchema.parse({
-      assistant_id: STEP_GRAPH_ID,
-      input: { steps },
-      if_not_exists: "create",
-      multitask_strategy: strategy,
-      ...(afterSeconds === null ? {} : { after_seconds: afterSeconds }),
-    });
-    const idempotency = wish.key === null ? {} : { idempotency: { key: wish.key, body_hash: "same" } };
+    const known = (this.#wishes.get(name) ?? wish) as T;
+    this.#wishes.set(name, known);
+    return known;
+  }
+
+  async #command(place: ThreadPlace, wish: CommandWish): Promise<void> {
+    const { answer, update, goto, strategy } = this.#once(place, wish);
+    const read = await this.#platform.call(place, (object) => object.getThread(place.address));
+    const [asked] = read.ok ? Object.values(read.value.interrupts).flat() : [];
+    const token = `edit ${this.#asked}`;
+    const named = { [asked?.id ?? "0".repeat(32)]: `answer to ${asked?.id ?? "nobody"}` };
+    const command = {
+      ...(answer === null ? {} : { resume: answer === "named" ? named : "an answer" }),
+      ...(update ? { update: { edits: [token] } } : {}),
+      ...(goto ? { goto: STEP_NODE } : {}),
+    };
+    const start = Object.keys(command).length === 0 ? { input: null } : { command };
+    // What is answered is not known beforehand: a repeat may name another question, which is another body.
+    const refused = await this.#create(place, { ...start, multitask_strategy: strategy }, wish.key, token);
+    if (refused !== undefined && !MAY_REFUSE_COMMAND.has(refused.code)) this.#refused(refused);
+  }
+
+  /** The refusal, when it is one. */
+  async #create(
+    place: ThreadPlace,
+    given: { readonly multitask_strategy: string } & Record<string, unknown>,
+    key: string | null,
+    bodyHash = "same",
+  ): Promise<ApiRefusal | undefined> {
+    const body = createRunBodySchema.parse({ assistant_id: STEP_GRAPH_ID, ...given });
+    const idempotency = key === null ? {} : { idempotency: { key, body_hash: bodyHash } };
     const command = { graph_id: STEP_GRAPH_ID, body, ...idempotency };
+    const strategy = given.multitask_strategy;
     if (strategy === "interrupt" || strategy === "rollback") this.asked(place).add(strategy);
     const created = await this.#platform.call(place, (object) => object.createRun(place.address, command));
-    if (created.ok) this.#toldRun(place, created.value.run_id, wish.key);
-    else if (created.error.code !== "thread_busy" && !this.#isOfRemovedRun(place, created.error))
-      this.#platform.world.violate("P1", `a run was refused: ${created.error.message}`);
+    this.#platform.world.count(`create, ${strategy}: ${created.ok ? created.value.status : created.error.code}`);
+    if (created.ok) this.#toldRun(place, created.value.run_id, key);
+    return created.ok || this.#isOfRemovedRun(place, created.error) ? undefined : created.error;
+  }
+
+  #refused({ message }: ApiRefusal): void {
+    this.#platform.world.violate("P1", `a run was refused: ${message}`);
   }
 
   /** A key stands for one execution: when that was rolled back, a repeat is refused (docs/decisions/idempotency.md). */
@@ -101,7 +150,9 @@ export class Clients {
   }
 
   #toldRun(place: ThreadPlace, runId: string, key: string | null): void {
-    if (!this.runs.some((run) => run.runId === runId)) this.runs.push({ runId, place });
+    const isRepeat = this.runs.some((run) => run.runId === runId);
+    if (isRepeat) this.#platform.world.count("a create is repeated by its key");
+    else this.runs.push({ runId, place });
     if (key === null) return;
     const name = `run ${place.address.owner}/${key}`;
     const ids = (this.#keys.get(name) ?? new Set<string>()).add(runId);
@@ -131,7 +182,22 @@ export class Clients {
     if (run === undefined) return;
     this.cancelsAsked.add(run.runId);
     if (action === "rollback") this.asked(place).add(action);
-    await this.#platform.call(place, (object) => object.cancelRun(place.address, run.runId, { wait, action }));
+    const cancelled = await this.#platform.call(place, (object) => {
+      return object.cancelRun(place.address, run.runId, { wait, action });
+    });
+    this.#platform.world.count(`cancel, ${action}: ${cancelled.ok ? "accepted" : cancelled.error.code}`);
+  }
+
+  async #cancelTask(place: ThreadPlace, nth: number): Promise<void> {
+    const { ledger } = this.#platform;
+    const tasks = [...ledger.tasks].filter(([, runId]) =>
+      this.runs.some((run) => run.place === place && run.runId === runId),
+    );
+    const [taskId, runId] = tasks.at(-1 - (nth % Math.max(1, tasks.length))) ?? [];
+    if (taskId === undefined || runId === undefined) return;
+    this.cancelsAsked.add(taskId);
+    const cancelled = await this.#platform.call(place, (object) => object.cancelTask(place.address, runId, taskId));
+    this.#platform.world.count(`cancel of a child: ${cancelled.ok ? "accepted" : cancelled.error.code}`);
   }
 
   async #batch(place: ThreadPlace, wish: BatchWish): Promise<void> {
@@ -154,6 +220,7 @@ export class Clients {
       max_attempts: meant.maxAttempts,
     });
     const made = await this.#platform.call(place, (object) => object.createBatch(place.address, body, wish.key));
+    this.#platform.world.count(`a batch: ${made.ok ? "accepted" : made.error.code}`);
     if (made.ok) this.#told(place, made.value.batch.batch_id, wish.key);
     else if (made.error.code !== "not_found")
       this.#platform.world.violate("P1", `a batch was refused: ${made.error.message}`);
@@ -175,6 +242,7 @@ export class Clients {
     if (batch === undefined) return;
     this.cancelsAsked.add(batch.batchId);
     const cancelled = await this.#platform.call(place, (object) => object.cancelBatch(place.address, batch.batchId));
+    this.#platform.world.count(`cancel of a batch: ${cancelled.ok ? "accepted" : cancelled.error.code}`);
     if (!cancelled.ok) return;
     const open = this.#platform.d1.rows<{ ordinal: number; status: string }>(
       "SELECT ordinal, status FROM batch_items WHERE batch_id = ? AND (status IN ('pending', 'leased') OR lease_token IS NOT NULL)",
@@ -197,6 +265,7 @@ export class Clients {
         (await this.#platform.call(other, (object) => object.cancelRun(other.address, run.runId, { wait: false }))),
       batch && (await this.#platform.call(other, (object) => object.cancelBatch(other.address, batch.batchId))),
     ];
+    world.count("another owner asks");
     for (const answer of answers) {
       if (answer === undefined || (!answer.ok && answer.error.code === "not_found")) continue;
       world.violate("P7", `mallory was answered ${JSON.stringify(answer)}`);

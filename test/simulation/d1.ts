@@ -135,6 +135,7 @@ export class SimulatedD1 {
       return results;
     } catch (error) {
       this.#database.exec("ROLLBACK");
+      if (String(error).includes("epoch_in_order")) this.#world?.count("D1 refuses a write of an older epoch");
       throw error;
     }
   }

@@ -4,7 +4,7 @@
  */
 import type { CancelAction, MultitaskStrategy } from "../../src/domain/run/multitask.ts";
 import { Random } from "./random.ts";
-import type { StepKind } from "./step-graph.ts";
+import type { StepKind } from "./step-state.ts";
 
 export type Request =
   | { readonly kind: "run"; readonly thread: number; readonly run: RunWish }
@@ -15,6 +15,10 @@ export type Request =
       readonly action: CancelAction;
       readonly nth: number;
     }
+  /** Goes on from where the thread stands. */
+  | { readonly kind: "command"; readonly thread: number; readonly command: CommandWish }
+  /** Ends one delegation; its run goes on. */
+  | { readonly kind: "cancel_task"; readonly thread: number; readonly nth: number }
   | { readonly kind: "batch"; readonly thread: number; readonly batch: BatchWish }
   | { readonly kind: "cancel_batch"; readonly thread: number; readonly nth: number }
   /** Somebody else asks the same ids of a thread of the same name (P7). */
@@ -26,6 +30,15 @@ export interface RunWish {
   readonly strategy: MultitaskStrategy;
   readonly afterSeconds: number | null;
   /** Creates of one `Idempotency-Key` are one run. */
+  readonly key: string | null;
+}
+
+export interface CommandWish {
+  /** By the question that its client read, or to whatever is asked. */
+  readonly answer: "named" | "any" | null;
+  readonly update: boolean;
+  readonly goto: boolean;
+  readonly strategy: MultitaskStrategy;
   readonly key: string | null;
 }
 
@@ -59,6 +72,8 @@ export interface Plan {
   readonly seed: number;
   readonly threads: readonly { readonly owner: string; readonly threadId: string }[];
   readonly maxRunning: number;
+  /** Recoveries without progress after which a run is given up. */
+  readonly recoveryAttempts: number;
   /** The objects begin without tables. */
   readonly isNew: boolean;
   readonly requests: readonly Moment<Request>[];
@@ -77,6 +92,8 @@ export function planOf(seed: number): Plan {
   const requests = inOrder([
     { at: 0, what: firstRequest(random) },
     ...moments(count, () => request(random, threads.length)),
+    ...answers(random, { threads: threads.length, horizon, count }),
+    ...(random.chance(0.15) ? endedChild(random) : []),
   ]);
   // Between the commits of one request is where an object dies worst, and chance alone seldom strikes there.
   const struck = requests.filter(() => random.chance(0.2));
@@ -88,6 +105,7 @@ export function planOf(seed: number): Plan {
     // Thread ids are chosen by clients, so two owners may choose the same.
     threads: threads.map((owner) => ({ owner, threadId: "t" })),
     maxRunning: 1 + random.int(4),
+    recoveryAttempts: random.pick([1, 3, 10]),
     isNew: random.chance(0.1),
     requests,
     faults: inOrder([...deaths, ...moments(random.int(6), () => fault(random, threads.length))]),
@@ -102,6 +120,48 @@ function firstRequest(random: Random): Request {
   return { kind: "run", thread: 0, run: { steps: steps(random), strategy: "reject", afterSeconds: null, key: null } };
 }
 
+/** Questions are seldom answered by chance alone. */
+function answers(
+  random: Random,
+  { threads, horizon, count }: { threads: number; horizon: number; count: number },
+): Moment<Request>[] {
+  if (!random.chance(0.3)) return [];
+  const early = {
+    at: 2 + random.int(6),
+    what: { kind: "run", thread: 0, run: { ...run(random), steps: asking(random) } },
+  };
+  const later = Array.from({ length: 1 + random.int(Math.min(3, count)) }, () => {
+    const what = { kind: "command", thread: random.int(threads), command: command(random) } as const;
+    return { at: 8 + random.int(horizon), what };
+  });
+  return [early as Moment<Request>, ...later];
+}
+
+/** A child is in flight for a few effects only. */
+function endedChild(random: Random): Moment<Request>[] {
+  const at = 2 + random.int(10);
+  const child = { ...run(random), steps: ["delegate", ...steps(random).slice(0, 2)] satisfies StepKind[] };
+  return [
+    { at, what: { kind: "run", thread: 0, run: { ...child, afterSeconds: null } } },
+    { at: at + 2 + random.int(8), what: { kind: "cancel_task", thread: 0, nth: 0 } },
+  ];
+}
+
+function asking(random: Random): StepKind[] {
+  return [...steps(random).slice(0, 1), "ask", ...steps(random).slice(0, 2)];
+}
+
+function command(random: Random): CommandWish {
+  const answer = random.pick(["named", "named", "any", null] as const);
+  return {
+    answer,
+    update: random.chance(answer === null ? 0.6 : 0.3),
+    goto: answer === null && random.chance(0.3),
+    strategy: random.pick(["reject", "interrupt", "rollback", "enqueue"]),
+    key: random.chance(0.1) ? `command${random.int(2)}` : null,
+  };
+}
+
 function run(random: Random): RunWish {
   return {
     steps: steps(random),
@@ -113,15 +173,20 @@ function run(random: Random): RunWish {
 
 function steps(random: Random): StepKind[] {
   return Array.from({ length: random.int(5) }, () => {
-    if (random.chance(0.06)) return "fail";
-    return random.chance(0.3) ? "delegate" : "work";
+    const draw = random.next();
+    if (draw < 0.06) return "fail";
+    if (draw < 0.1) return "ask";
+    if (draw < 0.18) return "fan_out";
+    return draw < 0.38 ? "delegate" : "work";
   });
 }
 
 function request(random: Random, threads: number): Request {
   const thread = random.int(threads);
   const draw = random.next();
-  if (draw < 0.45) return { kind: "run", thread, run: run(random) };
+  if (draw < 0.39) return { kind: "run", thread, run: run(random) };
+  if (draw < 0.43) return { kind: "command", thread, command: command(random) };
+  if (draw < 0.46) return { kind: "cancel_task", thread, nth: random.int(3) };
   if (draw < 0.6) {
     const action = random.chance(0.3) ? "rollback" : "interrupt";
     return { kind: "cancel", thread, wait: random.chance(0.3), action, nth: random.chance(0.6) ? 0 : random.int(4) };
@@ -172,7 +237,7 @@ export function describePlan(plan: Plan): string {
   ];
   const lines = told.toSorted((a, b) => a.at - b.at).map(({ at, text }) => `  ${String(at).padStart(4)}  ${text}`);
   return [
-    `  threads of ${plan.threads.map(({ owner }) => owner).join(" and ")}, max_running ${plan.maxRunning}`,
+    `  threads of ${plan.threads.map(({ owner }) => owner).join(" and ")}, max_running ${plan.maxRunning}, recovery_attempts ${plan.recoveryAttempts}`,
     ...lines,
   ].join("\n");
 }

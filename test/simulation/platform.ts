@@ -37,6 +37,8 @@ interface Message {
   deliveries: number;
 }
 
+export type QueueFault = "lose" | "double" | "dead_letter";
+
 export class ThreadPlace {
   readonly address: ThreadAddress;
   readonly disk: ObjectDisk;
@@ -54,16 +56,17 @@ export class ThreadPlace {
   }
 }
 
-const configs = new Map<number, DeputyConfig>();
+const configs = new Map<string, DeputyConfig>();
 
-function configOf(maxRunning: number): DeputyConfig {
-  const known = configs.get(maxRunning);
+function configOf(maxRunning: number, recoveryAttempts: number): DeputyConfig {
+  const known = configs.get(`${maxRunning}/${recoveryAttempts}`);
   if (known !== undefined) return known;
   const config = parseDeputyConfig({
+    runtime: { recovery_attempts: recoveryAttempts },
     subagent_runtime: { max_running: maxRunning, queue_timeout_seconds: 60 },
     subagent_batches: { lease_seconds: LEASE_SECONDS },
   });
-  configs.set(maxRunning, config);
+  configs.set(`${maxRunning}/${recoveryAttempts}`, config);
   return config;
 }
 
@@ -77,6 +80,7 @@ export class Platform {
   readonly consumers = new Map<Process, Message>();
   readonly faults: string[] = [];
   maxRunning = 3;
+  recoveryAttempts = 10;
   /** Of the Worker that is deployed. */
   version = 1;
   /** Objects begin without tables. */
@@ -88,6 +92,9 @@ export class Platform {
   readonly #zombies = new Set<Instance>();
   #instances = 0;
   #messages = 0;
+  /** Faults that strike the next consumer and the next message: chance alone seldom meets one. */
+  #consumerCrashes = 0;
+  readonly #queueFaults: QueueFault[] = [];
 
   constructor(world: World, d1: SimulatedD1) {
     this.world = world;
@@ -162,7 +169,7 @@ export class Platform {
     const storage = new SimulatedStorage(place.disk, process);
     const newId = (notBefore?: number): string => this.world.newId(this.skew.objects, notBefore);
     const object = new ThreadObjectBase({ storage } as unknown as DurableObjectState, {} as Env, {
-      config: configOf(this.maxRunning),
+      config: configOf(this.maxRunning, this.recoveryAttempts),
       catalog: stepCatalog({ world: this.world, ledger: this.ledger, process, newId }),
       db: this.d1.binding(process),
       sendWake: (wake) => this.world.effect(process, "queue", () => this.#send(wake)),
@@ -172,6 +179,7 @@ export class Platform {
         place.admission = admission;
       },
       report: (what, details) => {
+        this.world.count(`told: ${what}`);
         if (process.isAlive) this.faults.push(`${what} ${JSON.stringify(details)}`);
       },
     });
@@ -181,6 +189,19 @@ export class Platform {
 
   #send(body: unknown): void {
     this.messages.push({ id: (this.#messages += 1), body, deliveries: 0 });
+    const fault = this.#queueFaults.shift();
+    if (fault !== undefined) this.disturbQueue(fault, this.messages.length - 1);
+  }
+
+  /** What a queue may do to a message; to the next one when none is there. */
+  disturbQueue(fault: QueueFault, nth: number): void {
+    const at = nth % Math.max(1, this.messages.length);
+    const message = this.messages[at];
+    if (message === undefined) return void this.#queueFaults.push(fault);
+    this.world.count(`a message: ${fault}`);
+    if (fault === "double") this.messages.push({ ...message });
+    else this.messages.splice(at, 1);
+    if (fault === "dead_letter") this.deadLetters.push(message);
   }
 
   /** The instance is gone, whatever it was doing. */
@@ -244,7 +265,10 @@ export class Platform {
     this.world.note(`alarm of ${disk.name}`);
     this.call(place, (object) => object.alarm()).then(
       () => this.#endAlarm(place, alarm),
-      () => this.#endAlarm(place, alarm, ALARM_RETRY_MS),
+      () => {
+        this.world.count("an alarm fails and comes again");
+        this.#endAlarm(place, alarm, ALARM_RETRY_MS);
+      },
     );
   }
 
@@ -284,9 +308,22 @@ export class Platform {
     void consumeBatchWakes(delivery, this.#consumerDeps(process));
   }
 
+  /** At one of the next effects at which there is a consumer. */
+  crashAConsumer(): void {
+    this.#consumerCrashes += 1;
+  }
+
+  crashAsArmed(): void {
+    const consumers = [...this.consumers.keys()];
+    if (this.#consumerCrashes === 0 || consumers.length === 0) return;
+    this.#consumerCrashes -= 1;
+    this.crashConsumer(this.world.random.pick(consumers));
+  }
+
   /** It stops where it is; its message comes again, or goes to the dead letters. */
   crashConsumer(process: Process): void {
     this.world.note(`${process.name} crashes`);
+    this.world.count("a consumer crashes");
     process.isAlive = false;
     const message = this.consumers.get(process);
     this.consumers.delete(process);

@@ -11,19 +11,23 @@ export interface RunReport {
   readonly ran: number;
   readonly effects: number;
   readonly failed: readonly FailedSchedule[];
+  /** How often each kind of thing happened in all of them. */
+  readonly counts: ReadonlyMap<string, number>;
 }
 
 export async function runSchedules(from: number, count: number, stopAfter = 1): Promise<RunReport> {
   const failed: FailedSchedule[] = [];
+  const counts = new Map<string, number>();
   let [ran, effects] = [0, 0];
   while (ran < count && failed.length < stopAfter) {
     const seed = from + ran;
     const result = await runSchedule(planOf(seed));
     ran += 1;
     effects += result.effects;
+    for (const [what, times] of result.counts) counts.set(what, (counts.get(what) ?? 0) + times);
     if (result.violations.length > 0) failed.push({ seed, violations: result.violations });
   }
-  return { ran, effects, failed };
+  return { ran, effects, failed, counts };
 }
 
 /** The same seed gives the same schedule, to the last effect: without it no failure could be replayed. */

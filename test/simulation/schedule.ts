@@ -16,12 +16,17 @@ export interface ScheduleResult {
   readonly effects: number;
   readonly trace: readonly string[];
   readonly faults: readonly string[];
+  /** How often each kind of thing happened. */
+  readonly counts: ReadonlyMap<string, number>;
 }
 
 /** A schedule that does not rest within it loops (P8). Most rest within 300. */
 const EFFECTS_MAX = 4_000;
 /** Days that may pass until it rests: idle objects have no alarm. */
 const ELAPSED_MAX_MS = 3 * 86_400_000;
+
+/** How long something under way may take. */
+const SLOW_ANSWER_MAX_MS = 90_000;
 
 let shared: SimulatedD1 | undefined;
 
@@ -31,13 +36,15 @@ export async function runSchedule(plan: Plan, options: { isTracing?: boolean } =
   d1.open(world);
   const platform = new Platform(world, d1);
   platform.maxRunning = plan.maxRunning;
+  platform.recoveryAttempts = plan.recoveryAttempts;
   platform.isNew = plan.isNew;
   const clients = new Clients(platform, plan.threads);
   await withWorldTimers(world, async () => {
     await carryOut(plan, { world, platform, clients });
   });
   platform.close();
-  return { violations: world.violations, effects: world.steps, trace: world.trace, faults: platform.faults };
+  const { violations, steps: effects, trace, counts } = world;
+  return { violations, effects, trace, counts, faults: platform.faults };
 }
 
 interface Stage {
@@ -102,7 +109,9 @@ async function advance({ world, platform }: Stage): Promise<boolean> {
     const next = [world.nextTimerAt(), platform.nextAlarmAt()].filter((at) => at !== undefined);
     const nothingElse =
       world.effects.length === 0 && platform.messages.length === 0 && platform.deadLetters.length === 0;
-    if (next.length > 0 && (nothingElse || random.chance(0.3))) world.advanceTo(Math.min(...next));
+    const at = Math.min(...next);
+    if (next.length > 0 && nothingElse) world.advanceTo(at);
+    else if (next.length > 0 && random.chance(0.3)) world.advanceTo(Math.min(at, world.elapsed + SLOW_ANSWER_MAX_MS));
     else if (nothingElse && world.effects.length === 0) return false;
   } else world.advanceTo(world.elapsed + random.int(40));
   platform.fireAlarms();
@@ -111,12 +120,14 @@ async function advance({ world, platform }: Stage): Promise<boolean> {
   if (world.effects.length > 0) await world.turn();
   else await settled();
   platform.noticeDeaths();
+  if (random.chance(0.3)) platform.crashAsArmed();
   return true;
 }
 
 function inject(fault: Fault, stage: Stage): void {
   const { world, platform } = stage;
   world.note("fault", fault);
+  world.count(`fault: ${fault.kind}`);
   const placeOf = (thread: number): ThreadPlace | undefined =>
     platform.places[thread % Math.max(1, platform.places.length)];
   switch (fault.kind) {
@@ -131,9 +142,7 @@ function inject(fault: Fault, stage: Stage): void {
       return;
     }
     case "crash_consumer": {
-      const consumers = [...platform.consumers.keys()];
-      const consumer = consumers[fault.nth % Math.max(1, consumers.length)];
-      if (consumer !== undefined) platform.crashConsumer(consumer);
+      platform.crashAConsumer();
       return;
     }
     case "fail_d1":
@@ -159,18 +168,6 @@ function inject(fault: Fault, stage: Stage): void {
     case "lose":
     case "double":
     case "dead_letter":
-      injectIntoQueue(fault, platform);
+      platform.disturbQueue(fault.kind, fault.nth);
   }
-}
-
-function injectIntoQueue(
-  { kind, nth }: Extract<Fault, { kind: "lose" | "double" | "dead_letter" | "crash_consumer" }>,
-  { messages, deadLetters }: Platform,
-): void {
-  const at = nth % Math.max(1, messages.length);
-  const message = messages[at];
-  if (message === undefined) return;
-  if (kind === "double") messages.push({ ...message });
-  else messages.splice(at, 1);
-  if (kind === "dead_letter") deadLetters.push(message);
 }

@@ -2,10 +2,12 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
+import { FLOORS, missedFloors } from "./floors.ts";
 import { MUTANTS } from "./mutants.ts";
 
 const SCRIPT = join(import.meta.dirname, "..", "..", "scripts", "simulate.ts");
 const SCHEDULES = "5000";
+const ALL_FLOORS = `all ${Object.keys(FLOORS).length} floors are met`;
 
 /** In a process of its own: the simulation takes the clock and the timers away. */
 async function simulate(...args: string[]): Promise<{ readonly output: string; readonly failed: boolean }> {
@@ -29,6 +31,7 @@ describe("objects, D1, queue and clock under faults", () => {
     const { output, failed } = await simulate("--from", "1", "--schedules", SCHEDULES);
     expect(failed, output).toBe(false);
     expect(output).toContain(`${SCHEDULES} schedules`);
+    expect(output).toContain(ALL_FLOORS);
   });
 
   it.concurrent(
@@ -38,10 +41,26 @@ describe("objects, D1, queue and clock under faults", () => {
       const { output, failed } = await simulate("--schedules", SCHEDULES);
       expect(failed, output).toBe(false);
       expect(output).toContain(`${SCHEDULES} schedules`);
+      expect(output).toContain(ALL_FLOORS);
       // oxlint-disable-next-line no-console -- the fresh seeds belong into the log, also of a run that passed
       console.log(output.trim());
     },
   );
+});
+
+describe("floors", () => {
+  const enough = new Map(Object.entries(FLOORS).map(([what, perThousand]) => [what, perThousand * 5]));
+
+  it("are met by as much as they say", () => {
+    expect(missedFloors(enough, 5_000)).toEqual([]);
+  });
+
+  it("fail a set in which any one thing happened less", () => {
+    for (const what of Object.keys(FLOORS)) {
+      const fewer = new Map([...enough, [what, (enough.get(what) ?? 0) - 1]]);
+      expect(missedFloors(fewer, 5_000)).toEqual([expect.stringContaining(`${what}: `)]);
+    }
+  });
 });
 
 describe("faults put into the domain on purpose", () => {

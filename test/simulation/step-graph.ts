@@ -1,40 +1,39 @@
 /**
  * The graph of the simulated runs: a list of steps, over the object's real checkpointer, with LangGraph's own rules. Input
- * makes a checkpoint of its own; a step's writes commit before the checkpoint that takes them in; `null` goes on after
- * the newest checkpoint, whatever run it is of; nothing left to do is the end. It stands in for LangGraph because it
- * takes a thirtieth of the time and asks neither clock nor randomness; `lead-runs.ts` has the real one.
+ * makes a checkpoint of its own; a task's writes commit before the checkpoint that takes them in; `null` goes on after
+ * the newest checkpoint, whatever run it is of; a command's writes commit under the run's own task and are taken in by the
+ * next checkpoint; a question that is not answered ends the stream; nothing left to do is the end.
+ *
+ * It stands in for LangGraph because it takes a thirtieth of the time and asks neither clock nor randomness. Runs of the
+ * lead agent are not what it simulates: no model, no tools, no messages, no hooks. Their crashes are in the kill matrix
+ * (docs/durability.md), with LangGraph itself.
  */
 import { AIMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import type { BaseCheckpointSaver, Checkpoint, StateSnapshot } from "@langchain/langgraph";
+import { type Command, isCommand, type StateSnapshot, UnknownInterruptError } from "@langchain/langgraph";
 import type { BuiltGraph, GraphBinding, GraphCatalog } from "../../src/agent/graph-catalog.ts";
-import type { RunLedger } from "./run-ledger.ts";
-import type { Process, World } from "./world.ts";
+import { StepChildren } from "./step-child.ts";
+import { aborted, type StepGraphPorts } from "./step-ports.ts";
+import { CHILDREN, type Head, NOTHING, StepCheckpoints, type StepKind, type StepState, tasksOf } from "./step-state.ts";
 
 export const STEP_GRAPH_ID = "steps";
+export const STEP_NODE = "step";
 
-/** `delegate` takes a slot of the thread's admission first; `fail` throws. */
-export type StepKind = "work" | "delegate" | "fail";
+/** LangGraph's channels of a task that asks, and its id for what the run itself writes. */
+const INTERRUPT = "__interrupt__";
+const RESUME = "__resume__";
+const NULL_TASK = "00000000-0000-0000-0000-000000000000";
 
-interface StepState {
+type StepHead = Head<StepState>;
+
+/** What one `stream` is called with. */
+interface Drive {
   readonly runId: string;
-  readonly steps: readonly StepKind[];
-  readonly done: number;
-  /** What each run left, in order. */
-  readonly log: readonly string[];
-}
-
-interface Head {
-  readonly id: string;
-  readonly state: StepState;
-  readonly writes: readonly (readonly [taskId: string, channel: string, value: unknown])[];
-}
-
-export interface StepGraphPorts {
-  readonly world: World;
-  readonly ledger: RunLedger;
-  readonly process: Process;
-  readonly newId: (notBefore?: number) => string;
+  readonly threadId: string;
+  readonly signal: AbortSignal;
+  readonly checkpoints: StepCheckpoints<StepState>;
+  /** By interrupt. */
+  readonly answers: ReadonlyMap<string, unknown>;
 }
 
 export function stepCatalog(ports: StepGraphPorts): GraphCatalog {
@@ -52,31 +51,38 @@ export function stepCatalog(ports: StepGraphPorts): GraphCatalog {
 }
 
 class StepGraph {
-  readonly channels = {};
+  readonly channels = { edits: {} };
+  readonly nodes = { __start__: {}, [STEP_NODE]: {} };
   readonly #ports: StepGraphPorts;
   readonly #binding: GraphBinding;
-  readonly #saver: BaseCheckpointSaver;
+  readonly #children: StepChildren;
 
   constructor(ports: StepGraphPorts, binding: GraphBinding) {
     this.#ports = ports;
     this.#binding = binding;
-    this.#saver = binding.saver;
+    this.#children = new StepChildren(ports, binding);
   }
 
   async stream(input: unknown, options: RunnableConfig): Promise<AsyncIterable<unknown>> {
-    const runId = String(options.configurable?.["run_id"]);
-    this.#ports.ledger.drive(runId, input !== null);
-    return this.#steps(input as { steps: readonly StepKind[] } | null, options, runId);
+    return this.#steps(input as { steps: readonly StepKind[] } | Command | null, {
+      runId: String(options.configurable?.["run_id"]),
+      threadId: String(options.configurable?.["thread_id"]),
+      signal: options.signal ?? new AbortController().signal,
+      checkpoints: this.#checkpoints(options),
+      answers: isCommand(input) ? new Map(Object.entries(input.resume ?? {})) : new Map(),
+    });
   }
 
   async getState(config: RunnableConfig): Promise<StateSnapshot> {
-    const head = await this.#head(config);
-    const next = head !== undefined && head.state.done < head.state.steps.length ? ["step"] : [];
+    const checkpoints = this.#checkpoints(config);
+    const head = await checkpoints.head(config.configurable?.["checkpoint_id"] as string | undefined);
+    const next = head === undefined ? [] : nextOf(head);
+    const asked = head?.writes.filter(([, channel]) => channel === INTERRUPT).flatMap(([, , value]) => value) ?? [];
     return {
       values: head?.state ?? {},
       next,
-      tasks: [],
-      config: this.#at(config, head?.id),
+      tasks: next.map((name) => ({ id: `${head?.id}-task`, name, interrupts: asked })),
+      config: checkpoints.at(head?.id),
       metadata: {},
       createdAt: head === undefined ? undefined : new Date(this.#ports.world.now()).toISOString(),
     } as unknown as StateSnapshot;
@@ -84,130 +90,169 @@ class StepGraph {
 
   /** As LangGraph does it: a checkpoint of the edit's own, and the run's unfinished steps are left behind. */
   async updateState(config: RunnableConfig, values: unknown): Promise<RunnableConfig> {
-    const head = await this.#head(config);
-    const before = head?.state ?? { runId: "", steps: [], done: 0, log: [] };
+    const checkpoints = this.#checkpoints(config);
+    const head = await checkpoints.head();
+    const before = head === undefined ? NOTHING : withCommands(head);
     const edited = (values as { log?: readonly string[] } | null)?.log ?? [];
     const state = { ...before, steps: before.steps.slice(0, before.done), log: [...before.log, ...edited] };
-    return this.#at(config, await this.#put(config, head?.id, state, "update"));
+    return checkpoints.at((await checkpoints.put(head, state, "update")).id);
   }
 
   async *getStateHistory(config: RunnableConfig): AsyncGenerator<StateSnapshot> {
     yield await this.getState(config);
   }
 
-  async *#steps(input: { steps: readonly StepKind[] } | null, options: RunnableConfig, runId: string): AsyncGenerator {
-    let head = await this.#head(options);
-    if (input !== null) {
-      const state = { runId, steps: input.steps, done: 0, log: [...(head?.state.log ?? []), `${runId} start`] };
-      const id = await this.#put(options, head?.id, state, "input");
-      head = { id, state, writes: [] };
-      yield this.#chunk(options, head);
+  async *#steps(input: { steps: readonly StepKind[] } | Command | null, drive: Drive): AsyncGenerator {
+    let head = await this.#begin(input, drive);
+    const { state } = head;
+    this.#ports.ledger.drive(drive.runId, {
+      owner: state.runId,
+      steps: state.steps,
+      from: state.done,
+    });
+    if (input !== null) yield chunk(drive, head);
+    while (head.state.done < head.state.steps.length) {
+      if (drive.signal.aborted) throw new Error("aborted");
+      const next = await this.#step(head, drive);
+      if (next === undefined) return;
+      head = next;
+      yield chunk(drive, head);
+    }
+  }
+
+  async #begin(input: { steps: readonly StepKind[] } | Command | null, drive: Drive): Promise<StepHead> {
+    const { runId, checkpoints } = drive;
+    const head = await checkpoints.head();
+    if (input !== null && !isCommand(input)) {
+      const { log, edits } = head === undefined ? NOTHING : withCommands(head);
+      const state = { runId, steps: input.steps, done: 0, log: [...log, `${runId} start`], edits };
+      return checkpoints.put(head, state, "input");
     }
     if (head === undefined) throw new Error("EmptyInputError: nothing to resume");
-    while (head.state.done < head.state.steps.length) {
-      if (options.signal?.aborted) throw new Error("aborted");
-      head = await this.#step(options, head, runId);
-      yield this.#chunk(options, head);
-    }
+    const started = input === null ? head : await this.#command(input, head, drive);
+    // Going on, LangGraph takes a command's writes in in memory: the next checkpoint stores them.
+    return { ...started, state: withCommands(started) };
   }
 
-  async #step(options: RunnableConfig, head: Head, runId: string): Promise<Head> {
+  /** Strict, as Deputy starts every run: an answer to what nobody asks is refused before anything is written. */
+  async #command({ update, goto }: Command, head: StepHead, { answers, checkpoints }: Drive): Promise<StepHead> {
+    const asked = questionsOf(head);
+    const unknown = [...answers.keys()].filter((id) => !asked.includes(id));
+    if (unknown.length > 0) {
+      throw new UnknownInterruptError(`nobody asks ${unknown.join(", ")}`, {
+        reason: "unknown" as never,
+        interruptIds: unknown,
+        pendingIds: [...asked],
+      });
+    }
+    const targets = [goto ?? []].flat().filter((node) => typeof node === "string");
+    const branches = targets.map((node): [string, unknown] => [`branch:to:${node}`, "__start__"]);
+    const writes = [...Object.entries((update ?? {}) as object), ...branches];
+    if (writes.length === 0) return head;
+    await checkpoints.putWrites(head, writes, NULL_TASK);
+    const written = (await checkpoints.head(head.id)) ?? head;
+    if (answers.size > 0) return written;
+    const { runId, done, steps } = head.state;
+    for (const task of tasksOf(steps[done] ?? "work", done))
+      if (isCommitted(head, task)) this.#ports.ledger.leaveBehind(`${runId}:${task}`);
+    return checkpoints.put(written, withCommands(written), "input");
+  }
+
+  /** `undefined`: it asks, and nobody has answered. */
+  async #step(head: StepHead, drive: Drive): Promise<StepHead | undefined> {
     const { state } = head;
+    const kind = state.steps[state.done] ?? "work";
+    if (kind === "ask" && !(await this.#ask(head, drive))) return undefined;
+    const tasks = tasksOf(kind, state.done).filter((task) => !isCommitted(head, task));
+    // All of them end before the step does, whatever becomes of one.
+    const ended = await Promise.allSettled(tasks.map((task) => this.#task(head, { kind, task }, drive)));
+    const failed = ended.find((each) => each.status === "rejected");
+    if (failed !== undefined) throw failed.reason;
+    const log = [...state.log, `${state.runId} ${state.done}`];
+    return drive.checkpoints.put(head, { ...state, done: state.done + 1, log }, "loop");
+  }
+
+  /** Whether there is an answer; the question commits when there is none. */
+  async #ask(head: StepHead, { checkpoints, answers }: Drive): Promise<boolean> {
+    const [task = ""] = tasksOf("ask", head.state.done);
+    if (isCommitted(head, task)) return true;
+    const id = questionOf(head);
+    if (!answers.has(id)) {
+      await checkpoints.putWrites(head, [[INTERRUPT, [{ id, value: "how on?" }]]], taskIdOf(head, task));
+      return false;
+    }
+    this.#ports.ledger.answer(id, answers.get(id));
+    return true;
+  }
+
+  async #task(head: StepHead, { kind, task }: { kind: StepKind; task: string }, drive: Drive): Promise<void> {
     const { ledger, process } = this.#ports;
-    const taskId = `${head.id}-task`;
-    const place = state.done;
-    if (!head.writes.some(([writer]) => writer === taskId)) {
-      const kind = state.steps[place] ?? "work";
-      const text = await this.#execute(kind, { runId, place, signal: options.signal });
-      const message = new AIMessage({ id: `${state.runId}:${place}`, content: text });
-      await this.#saver.putWrites(this.#at(options, head.id), [["messages", [message]]], taskId, "~step");
-      ledger.commit(process, state.runId, place);
-    }
-    const next = { ...state, done: place + 1, log: [...state.log, `${state.runId} ${place}`] };
-    return { id: await this.#put(options, head.id, next, "loop"), state: next, writes: [] };
+    const part = `${head.state.runId}:${task}`;
+    const message =
+      CHILDREN[kind] === undefined ? await this.#model(kind, part, drive) : await this.#delegate(kind, part, drive);
+    // What the run's end cut off is no result.
+    if (drive.signal.aborted) throw new Error("aborted");
+    const resumed: [string, unknown][] = kind === "ask" ? [[RESUME, [drive.answers.get(questionOf(head))]]] : [];
+    await drive.checkpoints.putWrites(head, [...resumed, ["messages", [message]]], taskIdOf(head, task));
+    ledger.commit(process, drive.runId, part);
   }
 
-  async #execute(
-    kind: StepKind,
-    { runId, place, signal }: { runId: string; place: number; signal: AbortSignal | undefined },
-  ): Promise<string> {
-    const { world, ledger, process } = this.#ports;
-    if (kind !== "delegate") return this.#model(kind, runId, place, signal);
-    const { admission } = this.#binding;
-    const slot = await admission.acquire({
-      taskId: `${runId}:${place}`,
-      signal: signal ?? new AbortController().signal,
-    });
-    if (!slot.ok) return `refused: ${slot.error}`;
-    const held = ledger.hold(process, admission.snapshot());
-    try {
-      return await this.#model(kind, runId, place, signal);
-    } finally {
-      ledger.letGo(held);
-      slot.value.release();
-      world.note(`${process.name} released a slot`);
-    }
+  async #delegate(kind: StepKind, part: string, { runId, threadId, signal }: Drive) {
+    const { ledger } = this.#ports;
+    const steps = CHILDREN[kind]?.steps ?? 1;
+    const result = await this.#children.delegate({ runId, threadId, taskId: part, steps, signal });
+    if (!signal.aborted) ledger.endTask(part, result);
+    return result;
   }
 
-  async #model(kind: StepKind, runId: string, place: number, signal: AbortSignal | undefined): Promise<string> {
+  async #model(kind: StepKind, part: string, { runId, signal }: Drive): Promise<AIMessage> {
     const { world, ledger, process } = this.#ports;
-    ledger.execute(process, runId, place);
-    const answer = world.effect(process, "model", () => `answer ${runId} ${place}`);
+    ledger.execute(process, runId, part);
+    const answer = world.effect(process, "model", () => `answer ${part}`);
     const text = await Promise.race([answer, aborted(signal)]);
     if (kind === "fail") throw new Error("the step fails");
-    return text;
+    return new AIMessage({ id: part, content: text });
   }
 
-  async #head(config: RunnableConfig): Promise<Head | undefined> {
-    const tuple = await this.#saver.getTuple({ configurable: { ...config.configurable, checkpoint_ns: "" } });
-    if (tuple === undefined) return undefined;
-    const state = tuple.checkpoint.channel_values["state"] as StepState;
-    return { id: tuple.checkpoint.id, state, writes: tuple.pendingWrites ?? [] };
-  }
-
-  async #put(
-    config: RunnableConfig,
-    parent: string | undefined,
-    state: StepState,
-    source: "input" | "loop" | "update",
-  ) {
-    // As LangGraph's: it follows the clock, also when that is set back behind the last checkpoint.
-    const id = this.#ports.newId();
-    const checkpoint: Checkpoint = {
-      v: 4,
-      id,
-      ts: new Date(this.#ports.world.now()).toISOString(),
-      channel_values: { state },
-      channel_versions: { state: state.log.length },
-      versions_seen: {},
-    };
-    await this.#saver.put(
-      this.#at(config, parent),
-      checkpoint,
-      { source, step: state.done, parents: {} },
-      {
-        state: state.log.length,
-      },
-    );
-    return id;
-  }
-
-  #at(config: RunnableConfig, checkpointId: string | undefined): RunnableConfig {
-    const { thread_id } = config.configurable ?? {};
-    return { configurable: { thread_id, checkpoint_ns: "", ...(checkpointId ? { checkpoint_id: checkpointId } : {}) } };
-  }
-
-  #chunk(options: RunnableConfig, { id, state }: Head): unknown {
-    const next = state.done < state.steps.length ? ["step"] : [];
-    return ["checkpoints", { config: this.#at(options, id), values: state, next, metadata: {}, tasks: [] }];
+  #checkpoints(config: RunnableConfig): StepCheckpoints<StepState> {
+    const { world, newId } = this.#ports;
+    const place = { thread_id: String(config.configurable?.["thread_id"]), checkpoint_ns: "" };
+    return new StepCheckpoints({ world, newId, saver: this.#binding.saver }, place);
   }
 }
 
-function aborted(signal: AbortSignal | undefined): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal === undefined) return;
-    const stop = (): void => reject(new Error("aborted"));
-    if (signal.aborted) stop();
-    else signal.addEventListener("abort", stop, { once: true });
-  });
+function taskIdOf(head: StepHead, task: string): string {
+  return `${head.id}-${task}`;
+}
+
+function isCommitted(head: StepHead, task: string): boolean {
+  return head.writes.some(([writer, channel]) => writer === taskIdOf(head, task) && channel === "messages");
+}
+
+/** LangGraph's ids are 32 digits as well, and follow from the task that asks. */
+function questionOf({ id }: StepHead): string {
+  return id.replaceAll("-", "");
+}
+
+function questionsOf(head: StepHead): readonly string[] {
+  const [task = ""] = tasksOf("ask", head.state.done);
+  const isAsked = head.writes.some(([, channel]) => channel === INTERRUPT);
+  return isAsked && !isCommitted(head, task) ? [questionOf(head)] : [];
+}
+
+/** The state with what commands wrote at this checkpoint. */
+function withCommands({ state, writes }: StepHead): StepState {
+  const edits = writes
+    .filter(([task, channel]) => task === NULL_TASK && channel === "edits")
+    .flatMap(([, , value]) => value as readonly string[]);
+  return { ...state, edits: [...state.edits, ...edits] };
+}
+
+function nextOf({ state }: StepHead): string[] {
+  return state.done < state.steps.length ? [STEP_NODE] : [];
+}
+
+function chunk({ checkpoints }: Drive, head: StepHead): unknown {
+  const config = checkpoints.at(head.id);
+  return ["checkpoints", { config, values: head.state, next: nextOf(head), metadata: {}, tasks: [] }];
 }

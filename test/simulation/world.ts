@@ -44,6 +44,8 @@ export class World {
   readonly effects: Effect[] = [];
   /** Faults of the next effects of a kind, in order. */
   readonly armed = new Map<string, EffectFault[]>();
+  /** How often each kind of thing happened: a simulation in which nothing happens finds nothing (`floors.ts`). */
+  readonly counts = new Map<string, number>();
   #timers: Timer[] = [];
   #elapsed = 0;
   #ids = 0;
@@ -79,6 +81,10 @@ export class World {
     if (!this.violations.includes(told)) this.violations.push(told);
   }
 
+  count(what: string): void {
+    this.counts.set(what, (this.counts.get(what) ?? 0) + 1);
+  }
+
   /** For the trace of a schedule that is told in full. */
   note(what: string, details?: unknown): void {
     if (!this.#isTracing) return;
@@ -88,6 +94,7 @@ export class World {
 
   died(process: Process, how: string): void {
     this.deaths += 1;
+    this.count(`an object ${how}`);
     this.note(`${process.name} ${how}`);
   }
 
@@ -99,9 +106,14 @@ export class World {
     if (!process.isAlive || process.isGateBroken) return new Promise(() => {});
     return new Promise((resolve, reject) => {
       const run = (): void => {
-        if (!process.isAlive && this.random.chance(0.5)) return this.note(`${kind} of ${process.name} never arrived`);
+        if (!process.isAlive) {
+          const isLost = this.random.chance(0.5);
+          this.count(`what a dead process sent ${isLost ? "never arrives" : "arrives"}: ${kind}`);
+          if (isLost) return this.note(`${kind} of ${process.name} never arrived`);
+        } else this.count(`effect: ${kind}`);
         const fault = this.armed.get(kind)?.shift();
         this.note(`${kind} of ${process.name}${process.isAlive ? "" : " (late)"}${fault ? ` fails ${fault}` : ""}`);
+        if (fault !== undefined) this.count(`${kind} fails ${fault} it was done`);
         if (fault === "before") return reject(new Error(`D1_ERROR: ${kind} failed before it was done`));
         try {
           const value = perform();
