@@ -1,10 +1,11 @@
 /** Any LangGraph graph of `deputy.config.ts`, run over HTTP in the real object; killed in the middle and recovered. */
-import { abortAllDurableObjects } from "cloudflare:test";
+import { abortAllDurableObjects, env, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
+import { threadObjectName } from "../../../src/platform/thread-directory.ts";
 import { eventually } from "../../support/eventually.ts";
 import { closeGate, openGate, visits } from "../../support/graphs/gates.ts";
 import { ended, ranOnce, runOf, type SeenState, startRun, stateOf } from "../../support/graphs/http-run.ts";
-import { newThread, send, sendJson, streamRun } from "../../support/http.ts";
+import { newThread, parseFrames, send, sendJson, streamRun } from "../../support/http.ts";
 
 const gateOf = () => crypto.randomUUID();
 
@@ -92,6 +93,30 @@ describe("how a graph is run", () => {
     const again = { assistant_id: "dynamic", input: { said: "" }, config: { configurable: { flavour: "plain" } } };
     await streamRun(threadId, again);
     expect((await stateOf(threadId)).values["said"]).toContain("plain");
+  });
+
+  it("every way to a run's values shows the same of a graph with an output schema: streamed, waited for, joined, behind a gap", async () => {
+    const body = { input: { topic: "t" }, context: { user_id: "u1" } };
+    const { threadId, frames, run, state } = await ranOnce("contextual", {
+      ...body,
+      stream_mode: ["values", "updates"],
+    });
+    // LangGraph's own stream shows all of the state: an output schema is for `invoke`.
+    const given = { said: "for u1", topic: "t" };
+    expect(state.values).toEqual(given);
+    expect(frames.findLast(({ event }) => event === "values")?.data).toEqual(given);
+    expect(await sendJson("GET", `/threads/${threadId}/runs/${run.run_id}/join`)).toEqual(given);
+    const waited = { assistant_id: "contextual", ...body, stream_mode: "updates" };
+    expect(await sendJson("POST", `/threads/${threadId}/runs/wait`, waited)).toEqual(given);
+    const [newest] = await sendJson<{ run_id: string }[]>("GET", `/threads/${threadId}/runs`);
+    const path = `/threads/${threadId}/runs/${newest!.run_id}/stream`;
+    const asked = await send("GET", `${path}?stream_mode=values`);
+    expect(parseFrames(await asked.text()).at(-1)).toMatchObject({ event: "values", data: given });
+    const stub = env.THREADS.get(env.THREADS.idFromName(threadObjectName("alice", threadId)));
+    await runInDurableObject(stub, (_instance, { storage }) => void storage.sql.exec("DELETE FROM frame_blocks"));
+    const behindGap = parseFrames(await (await send("GET", path)).text());
+    expect(behindGap.map(({ event }) => event)).toEqual(["gap", "values"]);
+    expect(behindGap[1]?.data).toEqual(given);
   });
 
   it("a context that fits reaches the graph", async () => {
