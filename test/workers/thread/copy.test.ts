@@ -261,3 +261,39 @@ it("a page out of its order, or of another schema, is not stored", async () => {
     expect(await receive(0, pages[0]!)).toMatchObject({ ok: false, error: { code: "already_exists" } });
   });
 });
+
+it("P3: what a copy writes to D1 stands behind its own object's epoch: past the fence of a thread deleted there, refused behind a later one", async () => {
+  const sourceId = await newThread();
+  await wait(sourceId, "@ say first");
+  const source = { v: 1, owner: "alice", thread_id: sourceId, role: "user" } as const;
+  const read = await rpcOf(sourceId).copyPage(source, {});
+  if (!read.ok || read.value.kind !== "page") throw new Error(JSON.stringify(read));
+  const page = read.value;
+  const row = (threadId: string) =>
+    env.DB.prepare("SELECT epoch FROM threads WHERE thread_id = ?1").bind(threadId).first<{ epoch: number }>();
+
+  const deleted = await newThread();
+  await send("DELETE", `/threads/${deleted}`);
+  expect(await row(deleted)).toBeNull();
+  const address = { ...source, thread_id: deleted };
+  const stored = await rpcOf(deleted).receiveCopy(address, { copy_id: "c", index: 0, page });
+  expect(stored).toMatchObject({ ok: true, value: { kind: "stored", thread: { thread_id: deleted } } });
+  const fence = await env.DB.prepare("SELECT epoch FROM thread_fences WHERE thread_id = ?1")
+    .bind(deleted)
+    .first("epoch");
+  expect((await row(deleted))!.epoch).toBeGreaterThanOrEqual(Number(fence));
+
+  // The instance that took the last page is late: a later one has the thread, and has written.
+  await withWakes(async (thread) => {
+    const late = thread.sleeping({ now: tomorrow });
+    const target = { ...source, thread_id: thread.threadId };
+    await late.copies.receive(target, { copy_id: "c", index: 0, page }, async () => undefined);
+    late.context.wake.take();
+    const newer = await thread.wake();
+    await newer.threads.patch({ told: "by the newer one" });
+    const before = await row(thread.threadId);
+    late.context.outbox.append([], { now: 0, threadChanged: true });
+    await expect(late.context.flush.flush()).rejects.toThrow("was replaced");
+    expect(await row(thread.threadId)).toEqual(before);
+  });
+});
