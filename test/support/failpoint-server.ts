@@ -21,6 +21,8 @@ export async function startFailpointServer(): Promise<FailpointServer> {
     let text = "";
     request.setEncoding("utf8").on("data", (part: string) => (text += part));
     request.on("end", () => {
+      // A connection that idles is closed by Node at some moment, and whoever asks over it then is not answered.
+      response.setHeader("connection", "close");
       const { point, thread_id, detail = "" } = JSON.parse(text) as Record<string, string>;
       if (!holds.reach({ point: point!, threadId: thread_id!, detail })) response.end();
       else void untilReleased(thread_id!).then(() => response.end());
