@@ -97,6 +97,7 @@ export class RunStreams {
       find,
       nextEnded: (after) => this.#sequence.nextEnded(after),
       newestEnded: () => this.#sequence.newestEnded(),
+      beforeNextOf: (goneRunId) => this.#sequence.beforeNextOf(goneRunId),
       signal: live.undriven,
       isClosing: () => this.#context.isClosing,
       open: (runId, afterId) =>

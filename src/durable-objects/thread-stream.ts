@@ -16,6 +16,8 @@ export interface ThreadRunsPort {
   /** The next one behind `after` that has frames; the first of all without it. */
   nextEnded(after: EndedRun | undefined): string | undefined;
   newestEnded(): EndedRun | undefined;
+  /** The place of a run that is gone; `undefined` when no run behind it has ended. */
+  beforeNextOf(goneRunId: string): EndedRun | undefined;
   /** Tells that a run is being driven, or that one ended. */
   readonly signal: VersionSignal;
   /** The thread is being deleted. */
@@ -27,13 +29,15 @@ export interface ThreadRunsPort {
 export type ThreadStreamStart = "now" | "first" | { readonly runId: string; readonly frameId: number | "end" };
 
 const END_MARK = "end";
+/** What orders runs that are gone among those that are not. Another text is no place that was given out: the start. */
+const RUN_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 export function parseThreadEventId(header: string | null): ThreadStreamStart {
   if (header === null || header === "") return "now";
   const [runId = "", place = ""] = header.split(":");
-  if (place === END_MARK && runId !== "") return { runId, frameId: END_MARK };
+  if (place === END_MARK && RUN_ID.test(runId)) return { runId, frameId: END_MARK };
   const frameId = Number(place);
-  return runId !== "" && Number.isSafeInteger(frameId) && frameId > 0 ? { runId, frameId } : "first";
+  return RUN_ID.test(runId) && Number.isSafeInteger(frameId) && frameId > 0 ? { runId, frameId } : "first";
 }
 
 export class ThreadCursor implements TextSource {
@@ -78,10 +82,13 @@ export class ThreadCursor implements TextSource {
     if (current !== undefined) this.#current = this.#open(current.runId, current.lastId);
   }
 
-  /** A run that is gone tells nothing of where its client stood: it gets what comes from now on. */
+  /** A client that stood in a run which is gone goes on with what came behind it, from its first frame. */
   #startAfter({ runId, frameId }: Exclude<ThreadStreamStart, string>): void {
     const run = this.#runs.find(runId);
-    if (run === undefined) return this.#startNow();
+    if (run === undefined) {
+      this.#last = this.#runs.beforeNextOf(runId) ?? this.#runs.newestEnded();
+      return;
+    }
     if (frameId === END_MARK) this.#last = run;
     else this.#current = this.#open(runId, frameId);
   }

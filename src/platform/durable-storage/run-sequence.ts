@@ -34,6 +34,20 @@ export class RunSequence {
     return rows.toArray()[0]?.run_id;
   }
 
+  /**
+   * Where a run stood that is gone, rolled back or deleted: before whatever was accepted behind it and has ended, since runs
+   * are driven in the order they were accepted. Ids rise with that order. `undefined` when nothing of it has ended.
+   */
+  beforeNextOf(goneRunId: string): EndedRun | undefined {
+    const [row] = this.#sql
+      .exec<{ at: number | null }>(
+        `SELECT MIN(updated_at) AS at FROM runs WHERE run_id > ? AND status NOT IN ('pending', 'running')`,
+        goneRunId,
+      )
+      .toArray();
+    return row?.at == null ? undefined : { runId: goneRunId, updatedAt: row.at - 1 };
+  }
+
   /** The run that ended last. */
   newestEnded(): EndedRun | undefined {
     const [row] = this.#sql

@@ -361,6 +361,35 @@ describe("a thread's stream", () => {
     );
   });
 
+  it("goes on behind a run that was deleted or rolled back since: what ended meanwhile is told, what was told is not", async () => {
+    const threadId = await newThread();
+    await streamRun(threadId, asking("@ say before"));
+    const gone = runIdOf(await streamRun(threadId, asking("@ say gone")));
+    // A tick: each end has a time of its own.
+    await scheduler.wait(2);
+    const missed = await streamRun(threadId, asking("@ say missed"));
+    expect((await send("DELETE", `/threads/${threadId}/runs/${gone}`)).status).toBe(204);
+    for (const place of ["2", "end"]) {
+      let last = "";
+      const following = follow(threadId, () => last, { after: `${gone}:${place}` });
+      const next = await streamRun(threadId, asking("@ say next"));
+      last = runIdOf(next);
+      await streamRun(threadId, asking("@ say after"));
+      const runs = [...new Set((await following).map(({ id }) => id!.split(":")[0]))];
+      expect(runs[0]).toBe(runIdOf(missed));
+      expect(runs.at(-1)).toBe(runIdOf(next));
+    }
+    // Nothing ended behind it: what comes next is told whole.
+    const newest = runIdOf(await streamRun(threadId, asking("@ say newest")));
+    expect((await send("DELETE", `/threads/${threadId}/runs/${newest}`)).status).toBe(204);
+    let last = "";
+    const following = follow(threadId, () => last, { after: `${newest}:1` });
+    const next = await streamRun(threadId, asking("@ say next"));
+    last = runIdOf(next);
+    await streamRun(threadId, asking("@ say after"));
+    expect((await following).map(({ id }) => id)).toEqual([...next.map(({ id }) => `${last}:${id}`), `${last}:end`]);
+  });
+
   it("refuses what it cannot give, and a foreign thread is a missing one", async () => {
     const threadId = await newThread();
     const refused = await send("GET", `/threads/${threadId}/stream?stream_mode=state_update`);
