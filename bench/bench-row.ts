@@ -13,7 +13,10 @@ export interface BenchRow {
 /** A part of the bench; `npm run bench -- --only <name>` runs one. */
 export interface BenchPart {
   readonly name: string;
-  run(): Promise<BenchRow[]>;
+  /** One that takes longer hangs. */
+  readonly secondsMax: number;
+  /** `short`: to see that it works, not what it says. */
+  run(options: { readonly short: boolean }): Promise<BenchRow[]>;
 }
 
 export function isPastBound(row: BenchRow): boolean {

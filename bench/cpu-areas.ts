@@ -1,6 +1,8 @@
 /**
  * Where the Worker's CPU goes under a load: V8's profile over the inspector, its samples summed by the part of the
- * repository or the package that the running function is from. The bundle says where each function is from in comments.
+ * repository or the package that the running function is from; what the runtime itself does (a statement, a request to D1)
+ * counts for whoever called it. The bundle says where each function is from in comments. Time in which workerd runs no
+ * JavaScript of the Worker is not in it: D1 is another isolate.
  */
 import { Inspector } from "./inspector.ts";
 
@@ -11,6 +13,7 @@ const SHARE_MIN = 0.01;
 
 interface ProfileNode {
   readonly id: number;
+  readonly children?: readonly number[];
   readonly callFrame: { readonly functionName: string; readonly scriptId: string; readonly lineNumber: number };
 }
 
@@ -94,15 +97,25 @@ function sharesOf(
   { nodes, samples, timeDeltas }: CpuProfile,
   { scriptId, areas }: { readonly scriptId: string; readonly areas: readonly string[] },
 ): AreaShare[] {
-  const areaOf = new Map(
-    nodes.map(({ id, callFrame }) => {
-      if (callFrame.scriptId === scriptId) return [id, areas[callFrame.lineNumber] ?? "the bundle's own"];
-      return [id, callFrame.functionName.startsWith("(") ? callFrame.functionName : "workerd"];
-    }),
-  );
+  const parentOf = new Map(nodes.flatMap(({ id, children }) => (children ?? []).map((child) => [child, id] as const)));
+  const nodeOf = new Map(nodes.map((node) => [node.id, node]));
+  const ownArea = ({ callFrame }: ProfileNode): string | undefined => {
+    if (callFrame.scriptId === scriptId) return areas[callFrame.lineNumber] ?? "the bundle's own";
+    const isVirtual = callFrame.functionName.startsWith("(") && callFrame.functionName !== "(root)";
+    return isVirtual ? callFrame.functionName : undefined;
+  };
+  /** Its own, or that of the nearest caller that has one. */
+  const areaOf = (of: number): string => {
+    for (let id: number | undefined = of; id !== undefined; id = parentOf.get(id)) {
+      const node = nodeOf.get(id);
+      const area = node && ownArea(node);
+      if (area !== undefined) return area;
+    }
+    return "workerd";
+  };
   const spent = new Map<string, number>();
   for (const [index, id] of samples.entries()) {
-    const area = areaOf.get(id) ?? "workerd";
+    const area = areaOf(id);
     if (area !== "(idle)") spent.set(area, (spent.get(area) ?? 0) + (timeDeltas[index] ?? 0));
   }
   const all = [...spent.values()].reduce((sum, time) => sum + time, 0);

@@ -1,4 +1,4 @@
-/** `embed-server.ts` as a process of its own. */
+/** `embed-server.ts` as a process of its own, which ends with this one: its input closes then. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ export class EmbedServer {
   /** `args` choose the saver. Rejects when the process ends before it listens. */
   static async start(args: readonly string[]): Promise<EmbedServer> {
     const script = join(import.meta.dirname, "embed-server.ts");
-    const child = spawn(process.execPath, [script, ...args], { stdio: ["ignore", "pipe", "inherit"] });
+    const child = spawn(process.execPath, [script, ...args], { stdio: ["pipe", "pipe", "inherit"] });
     const ended = once(child, "exit").then(([code]) => {
       throw new Error(`embed-server.ts ${args.join(" ")} ended with ${String(code)}`);
     });

@@ -6,7 +6,7 @@
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
-import { DatabaseSync } from "node:sqlite";
+import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import * as graphs from "./peer-graphs.ts";
 
@@ -41,13 +41,22 @@ function memoryThreads(): EmbedThreads {
   };
 }
 
-/** As much of `better-sqlite3` as the saver uses. */
+/** As much of `better-sqlite3` as the saver uses. That one stores `undefined` as NULL, Node's refuses it. */
 function sqliteDriver(path: string) {
   const database = new DatabaseSync(path);
+  const bindable = (values: (SQLInputValue | undefined)[]) => values.map((value) => value ?? null);
   return {
     pragma: (text: string) => database.exec(`PRAGMA ${text}`),
     exec: (sql: string) => database.exec(sql),
-    prepare: (sql: string) => database.prepare(sql),
+    prepare: (sql: string) => {
+      const statement = database.prepare(sql);
+      return {
+        run: (...values: (SQLInputValue | undefined)[]) => statement.run(...bindable(values)),
+        get: (...values: (SQLInputValue | undefined)[]) => statement.get(...bindable(values)),
+        all: (...values: (SQLInputValue | undefined)[]) => statement.all(...bindable(values)),
+        iterate: (...values: (SQLInputValue | undefined)[]) => statement.iterate(...bindable(values)),
+      };
+    },
     transaction:
       <A extends unknown[]>(act: (...args: A) => void) =>
       (...args: A) => {
@@ -85,6 +94,8 @@ const { getRequestListener } = await load<{
   getRequestListener: (fetch: unknown) => Parameters<typeof createServer>[1];
 }>("@hono/node-server");
 const app = createEmbedServer({ graph: graphs, threads: memoryThreads(), checkpointer: await saverOf(kind, path) });
+// Whoever started it is gone: nobody ends it any more.
+process.stdin.resume().on("close", () => process.exit(0));
 const server = createServer(getRequestListener(app.fetch) as never);
 server.listen(0, "127.0.0.1", () => {
   process.stdout.write(`${JSON.stringify(server.address())}\n`);

@@ -27,7 +27,36 @@ export function descendantPorts(): number[] {
 
 /** CPU milliseconds that all workerd processes below this one have used, in user and system mode. */
 export function workerdCpuMs(): number {
-  const used = workerds().map((pid) => {
+  return cpuMsOf(workerds());
+}
+
+/** The same of the processes below this one that were started with all of `words`; 0 where `/proc` is missing. */
+export function commandCpuMs(words: readonly string[]): number {
+  try {
+    return cpuMsOf(startedWith(words));
+  } catch {
+    return 0;
+  }
+}
+
+/** Ends those processes at once. */
+export function killCommand(words: readonly string[]): void {
+  try {
+    for (const pid of startedWith(words)) process.kill(pid, "SIGKILL");
+  } catch {
+    // It ended by itself, or there is no `/proc`.
+  }
+}
+
+function startedWith(words: readonly string[]): number[] {
+  return descendants().filter((pid) => {
+    const commandLine = readFileSync(`/proc/${pid}/cmdline`, "utf8");
+    return words.every((word) => commandLine.includes(word));
+  });
+}
+
+function cpuMsOf(pids: readonly number[]): number {
+  const used = pids.map((pid) => {
     const [, , , , , , , , , , , user, system] = statOf(pid);
     return (Number(user) + Number(system)) * CPU_TICK_MS;
   });
