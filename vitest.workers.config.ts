@@ -44,6 +44,8 @@ export default defineProject({
           API_KEYS: JSON.stringify({
             "key-alice": { owner: "alice", role: "user" },
             "key-bob": { owner: "bob", role: "user" },
+            // Whoever needs an owner to take everything from.
+            "key-erased": { owner: "erased", role: "user" },
             "key-admin": { owner: "root", role: "admin" },
           }),
         },

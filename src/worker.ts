@@ -27,6 +27,7 @@ import { createGateway, type Gateway } from "./gateway/app.ts";
 import { D1Assistants } from "./platform/d1/assistants.ts";
 import { D1BatchRepository } from "./platform/d1/batch-repository.ts";
 import { systemPurgeFences } from "./platform/d1/fence.ts";
+import { D1OwnerRows } from "./platform/d1/owner-rows.ts";
 import { D1RunEventReader } from "./platform/d1/run-event-reader.ts";
 import { D1SubagentDefinitions } from "./platform/d1/subagent-definitions.ts";
 import { D1ThreadSearch } from "./platform/d1/thread-search.ts";
@@ -126,6 +127,7 @@ function gatewayFor(env: Env): Gateway {
     auth: { apiKeys: env.API_KEYS, devOwner: env.DEV_OWNER },
     threads: new DurableThreadDirectory(env.THREADS),
     threadSearch: new D1ThreadSearch(env.DB),
+    owners: new D1OwnerRows(env.DB),
     events: new D1RunEventReader(env.DB),
     batches,
     graphs: {

@@ -6,6 +6,7 @@ import { STATUS_BY_CODE, type ApiRefusal } from "../protocol/errors.ts";
 import { type RunCommand, THREAD_ADDRESS_HEADER, type ThreadAddress } from "../protocol/thread-rpc.ts";
 import { noThread } from "./no-thread.ts";
 import { principalOf } from "./principal-of.ts";
+import { threadExport } from "./thread-export.ts";
 import type { ThreadRuntime } from "./thread-runtime.ts";
 import { parseThreadEventId } from "./thread-stream.ts";
 
@@ -45,6 +46,7 @@ export class ThreadRoutes {
     ) {
       return this.#follow(address, request, { runId, action, query: url.searchParams });
     }
+    if (request.method === "GET" && runs === "export") return this.#export(address);
     if (request.method === "GET" && runs === "stream") return this.#followThread(address, request, url.searchParams);
     return refusal({ code: "not_found", message: `the thread object has no route ${request.method} ${url.pathname}` });
   }
@@ -63,6 +65,13 @@ export class ThreadRoutes {
     const cancelOnDisconnect = command.body.on_disconnect === "cancel";
     if (how === "wait") return runtime.streams.join(created.value, { cancelOnDisconnect });
     return runtime.streams.stream(created.value, { afterId: 0, modes: [], namespaces, cancelOnDisconnect });
+  }
+
+  async #export(address: ThreadAddress): Promise<Response> {
+    const runtime = await this.#access.existing(address);
+    if (runtime === undefined) return refusal(noThread(address));
+    const headers = { "content-type": "application/jsonl", "cache-control": "no-cache" };
+    return new Response(threadExport(runtime), { headers });
   }
 
   async #followThread(address: ThreadAddress, request: Request, query: URLSearchParams): Promise<Response> {

@@ -20,6 +20,7 @@ import { batchOperations } from "./routes/batches.ts";
 import { eventOperations } from "./routes/events.ts";
 import { fileOperations } from "./routes/files.ts";
 import { testOperations } from "./routes/internal.ts";
+import { ownerOperations } from "./routes/owners.ts";
 import { runOperations } from "./routes/runs.ts";
 import { runBulkOperations } from "./routes/run-bulk.ts";
 import { runLifecycleOperations } from "./routes/run-lifecycle.ts";
@@ -28,6 +29,7 @@ import { stateOperations } from "./routes/state.ts";
 import { statelessRunOperations } from "./routes/stateless-runs.ts";
 import { subagentOperations } from "./routes/subagents.ts";
 import { systemOperations } from "./routes/system.ts";
+import { threadExportOperations } from "./routes/thread-export.ts";
 import { threadOperations } from "./routes/threads.ts";
 
 interface GatewayEnv {
@@ -41,6 +43,7 @@ export const OPERATIONS: readonly Operation[] = [
   ...systemOperations,
   ...assistantOperations,
   ...threadOperations,
+  ...threadExportOperations,
   ...stateOperations,
   ...runOperations,
   ...runLifecycleOperations,
@@ -51,6 +54,7 @@ export const OPERATIONS: readonly Operation[] = [
   ...fileOperations,
   ...batchOperations,
   ...subagentOperations,
+  ...ownerOperations,
 ];
 
 export function createGateway(deps: GatewayDeps): Gateway {

@@ -14,7 +14,17 @@ import { type UnsupportedOptions, withoutUnsupported } from "./unsupported.ts";
 
 export type Answer = Result<Response, ApiRefusal>;
 
-type RouteTag = "system" | "assistants" | "threads" | "state" | "runs" | "events" | "files" | "batches" | "subagents";
+type RouteTag =
+  | "system"
+  | "assistants"
+  | "threads"
+  | "state"
+  | "runs"
+  | "events"
+  | "files"
+  | "batches"
+  | "subagents"
+  | "owner";
 
 export interface ResponseDoc {
   readonly description: string;

@@ -29,6 +29,17 @@ export interface EventPage {
   readonly next: number | null;
 }
 
+interface OwnerRows {
+  /** By id, from behind `after`. */
+  threads(owner: string, after: string, limit: number): Promise<string[]>;
+  countThreads(owner: string): Promise<number>;
+  /** Threads whose rows outlived their own row. */
+  strays(owner: string): Promise<string[]>;
+  eraseThread(owner: string, threadId: string): Promise<void>;
+  eraseAssistants(owner: string): Promise<number>;
+  eraseFences(owner: string): Promise<void>;
+}
+
 interface RunEventReader {
   /** Ascending; null when the run is unknown. The filters apply before the limit. */
   listRunEvents(
@@ -75,6 +86,7 @@ export interface GatewayDeps {
   readonly auth: { readonly apiKeys: string | undefined; readonly devOwner: string | undefined };
   readonly threads: ThreadDirectory;
   readonly threadSearch: ThreadSearch;
+  readonly owners: OwnerRows;
   readonly events: RunEventReader;
   readonly batches: BatchReader;
   /** Characters of a result that a list of items shows (`subagent_batches.preview_chars`). */

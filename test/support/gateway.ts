@@ -7,6 +7,7 @@ import { createGateway } from "../../src/gateway/app.ts";
 import type { GatewayDeps } from "../../src/gateway/ports.ts";
 import { D1Assistants } from "../../src/platform/d1/assistants.ts";
 import { BatchReads } from "../../src/platform/d1/batch-reads.ts";
+import { D1OwnerRows } from "../../src/platform/d1/owner-rows.ts";
 import { D1RunEventReader } from "../../src/platform/d1/run-event-reader.ts";
 import { D1SubagentDefinitions } from "../../src/platform/d1/subagent-definitions.ts";
 import { D1ThreadSearch } from "../../src/platform/d1/thread-search.ts";
@@ -20,6 +21,7 @@ export function gatewayDeps(over: Partial<GatewayDeps> = {}): GatewayDeps {
     auth: { apiKeys: env.API_KEYS, devOwner: undefined },
     threads: new FakeThreads(),
     threadSearch: new D1ThreadSearch(env.DB),
+    owners: new D1OwnerRows(env.DB),
     events: new D1RunEventReader(env.DB),
     batches: new BatchReads(env.DB),
     previewChars: 2_000,

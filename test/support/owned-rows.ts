@@ -66,3 +66,10 @@ export function threadRows(
     batchIds,
   );
 }
+
+export function ownerRows(owner: string, batchIds: readonly string[]): Promise<Record<string, number>> {
+  return countRows(
+    ({ name, columns }) => (columns.includes("owner") ? rows(name, "owner = ?", owner) : undefined),
+    batchIds,
+  );
+}

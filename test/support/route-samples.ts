@@ -4,6 +4,8 @@ export interface RouteSample {
   readonly json?: unknown;
   readonly body?: string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Instead of an owner's that other tests have as well. */
+  readonly key?: string;
   /** Its stream does not end by itself. */
   readonly isEndless?: true;
   /** It needs a run that has not ended, with a delegation under way; its path names them. */
@@ -35,6 +37,9 @@ export const ROUTE_SAMPLES: Readonly<Record<string, RouteSample>> = {
   countThreads: { path: "/threads/count", json: {} },
   pruneThreads: { path: "/threads/prune", json: { thread_ids: ["missing"] } },
   copyThread: { path: "/threads/t/copy" },
+  exportThread: { path: "/threads/t/export" },
+  exportOwner: { path: "/owner/export?after=zzzz" },
+  eraseOwner: { path: "/owner?confirm=erase", key: "key-erased" },
   getTokenUsage: { path: "/threads/t/token-usage" },
   getMessagePage: { path: "/threads/t/messages/page" },
   listRunMessages: { path: "/threads/t/runs/r/messages" },

@@ -13,6 +13,7 @@ import {
   type ItemResultRow,
   type ItemViewRow,
 } from "./batch-rows.ts";
+import type { ThreadKey } from "./run-event-log.ts";
 
 /** Far below the result bound of D1 even when the last row of a page carries the largest result and outputs. */
 const EXPORT_PAGE_BYTES = 4_000_000;
@@ -20,6 +21,9 @@ const EXPORT_PAGE_ROWS_MAX = 200;
 const LIST_ROWS_MAX = 1_000;
 
 const SELECT_BATCH = `SELECT ${BATCH_COLUMNS} FROM batches WHERE batch_id = ?1 AND owner = ?2 AND status <> 'loading'`;
+
+const LIST_OF_THREAD = `SELECT ${BATCH_COLUMNS} FROM batches
+  WHERE owner = ?1 AND thread_id = ?2 AND batch_id > ?3 AND status <> 'loading' ORDER BY batch_id LIMIT ?4`;
 
 const LIST_ITEMS = `
   SELECT ordinal, item_key, status, attempts, deferrals, substr(result, 1, ?5) AS preview, error
@@ -53,6 +57,13 @@ export class BatchReads implements BatchReader {
   async getBatch(owner: string, batchId: string): Promise<BatchView | undefined> {
     const { results } = await this.#batch(owner, batchId).all<BatchRow>();
     return results[0] === undefined ? undefined : toBatchView(results[0]);
+  }
+
+  /** A thread's batches by id, from behind `after`. */
+  async listOfThread(key: ThreadKey, after: string, limit: number): Promise<readonly BatchView[]> {
+    const { owner, thread_id: threadId } = key;
+    const { results } = await this.#db.prepare(LIST_OF_THREAD).bind(owner, threadId, after, limit).all<BatchRow>();
+    return results.map(toBatchView);
   }
 
   async listItems(owner: string, batchId: string, query: ItemsQuery): Promise<readonly ItemView[] | undefined> {

@@ -244,6 +244,15 @@ export class RunStore {
     return rows.toArray().map(toRecord);
   }
 
+  /** Newest first, those accepted before a given one. */
+  before(runId: string | undefined, limit: number): RunRecord[] {
+    const sql = "SELECT * FROM runs WHERE ?1 IS NULL OR run_id < ?1 ORDER BY run_id DESC LIMIT ?2";
+    return this.#sql
+      .exec<RunRow>(sql, runId ?? null, limit)
+      .toArray()
+      .map(toRecord);
+  }
+
   /** Base checkpoints of the newest runs that started, newest first; `null` for a run that started an empty thread. */
   newestBases(limit: number): (string | null)[] {
     const rows = this.#sql.exec<{ base_checkpoint_id: string | null }>(

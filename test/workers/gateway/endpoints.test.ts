@@ -56,7 +56,7 @@ class Asker {
 
   constructor(spec: Spec) {
     this.spec = spec;
-    this.key = spec.role === "admin" ? OWNERS.root : OWNERS.alice;
+    this.key = ROUTE_SAMPLES[spec.id]?.key ?? (spec.role === "admin" ? OWNERS.root : OWNERS.alice);
     this.#isEndless = ROUTE_SAMPLES[spec.id]?.isEndless === true;
   }
 
