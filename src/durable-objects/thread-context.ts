@@ -22,6 +22,7 @@ import { EventOutbox } from "../platform/durable-storage/event-outbox.ts";
 import { FrameLog } from "../platform/durable-storage/frame-log.ts";
 import { DurableGrantStore } from "../platform/durable-storage/grant-store.ts";
 import { MeteredSql } from "../platform/durable-storage/metered-sql.ts";
+import { SqlMemory } from "../platform/durable-storage/sql-memory.ts";
 import { type RunError, type RunRecord, RunStore } from "../platform/durable-storage/run-store.ts";
 import { ToolStartStore } from "../platform/durable-storage/tool-start-store.ts";
 import { IdempotencyStore } from "../platform/durable-storage/idempotency-store.ts";
@@ -82,6 +83,8 @@ export interface ThreadContextEvents {
 export class ThreadContext {
   readonly storage: DurableObjectStorage;
   readonly deps: ThreadObjectDeps;
+  /** Of what `meter`'s executors read; forgets at the start of each event. */
+  readonly memory = new SqlMemory();
   readonly meter: MeteredSql;
   readonly threads: ThreadStore;
   readonly runs: RunStore;
@@ -116,7 +119,7 @@ export class ThreadContext {
     this.storage = storage;
     this.deps = deps;
     this.#events = events;
-    this.meter = new MeteredSql(storage.sql);
+    this.meter = new MeteredSql(storage.sql, this.memory);
     this.live = new LiveRuns(deps.now);
     this.threads = new ThreadStore(this.meter.labelled("thread"));
     this.wake = new WakeEpoch({ threads: this.threads, thread: () => this.thread(), report: deps.report });

@@ -65,6 +65,7 @@ export class ThreadDeletion implements AlarmSource {
     await context.flush.forgetThread({ owner, thread_id: threadId });
     this.#isDone = true;
     await context.storage.deleteAll();
+    context.memory.forget();
     await context.storage.deleteAlarm();
   }
 

@@ -308,6 +308,8 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
       ensureSchema(this.ctx.storage);
       this.#runtime = new ThreadRuntime(this.ctx.storage, this.#deps);
     }
+    // Each event sees storage as it is.
+    this.#runtime.context.memory.forget();
     return this.#runtime;
   }
 

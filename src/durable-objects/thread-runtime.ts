@@ -133,6 +133,7 @@ export class ThreadRuntime {
     this.#copyAlarm.fired();
     if (this.copies.isAbandoned(this.context.now())) {
       await this.context.storage.deleteAll();
+      this.context.memory.forget();
       return true;
     }
     await this.armCopy();

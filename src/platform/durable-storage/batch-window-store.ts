@@ -3,7 +3,7 @@
  * Owns the table; `domain/batch/offer-window.ts` owns what a window means.
  */
 import type { BatchWindowStore, StoredWindow } from "../../domain/batch/stored-window.ts";
-import type { SqlExecutor } from "./metered-sql.ts";
+import { rowsOf, type SqlExecutor } from "./metered-sql.ts";
 import type { SchemaStep } from "./schema-ladder.ts";
 
 export const BATCH_WINDOW_SCHEMA: SchemaStep = {
@@ -67,7 +67,7 @@ export class DurableBatchWindowStore implements BatchWindowStore {
   }
 
   nextDueAt(): number | undefined {
-    const row = this.#sql.exec<{ at: number | null }>("SELECT min(due_at) AS at FROM batch_windows").one();
-    return row.at ?? undefined;
+    const [row] = rowsOf<{ at: number | null }>(this.#sql, "SELECT min(due_at) AS at FROM batch_windows");
+    return row?.at ?? undefined;
   }
 }

@@ -7,7 +7,7 @@
  * namespaces of a thread. Reads only.
  */
 import { type CheckpointKey, keyColumns } from "./checkpoint-key.ts";
-import type { SqlExecutor } from "./metered-sql.ts";
+import { rowsOf, type SqlExecutor } from "./metered-sql.ts";
 import type { SchemaStep } from "./schema-ladder.ts";
 
 // PERSISTED: a change is a new step with another id.
@@ -39,7 +39,7 @@ const LATEST = `SELECT checkpoint_id AS id, late_position AS position FROM check
 
 /** Two look-ups by index instead of a walk over the namespace, which holds the steps of many runs. */
 export function findNewest(sql: SqlExecutor, threadId: string, checkpointNs: string): PlacedCheckpoint | undefined {
-  const [greatest] = sql.exec<{ id: string; position: string }>(GREATEST, threadId, checkpointNs).toArray();
+  const [greatest] = rowsOf<{ id: string; position: string }>(sql, GREATEST, threadId, checkpointNs);
   if (greatest === undefined) return undefined;
   const late = findLateBehind(sql, { threadId, checkpointNs }, greatest.position);
   return late ?? { checkpointId: greatest.id, position: greatest.position };
@@ -51,7 +51,7 @@ export function findLateBehind(
   { threadId, checkpointNs }: Omit<CheckpointKey, "checkpointId">,
   position: string,
 ): PlacedCheckpoint | undefined {
-  const [late] = sql.exec<{ id: string; position: string }>(LATEST, threadId, checkpointNs).toArray();
+  const [late] = rowsOf<{ id: string; position: string }>(sql, LATEST, threadId, checkpointNs);
   return late !== undefined && late.position > position
     ? { checkpointId: late.id, position: late.position }
     : undefined;
@@ -84,15 +84,18 @@ export function positionOf(sql: SqlExecutor, threadId: string, checkpointId: str
   return sql.exec<{ position: string }>(query, threadId, checkpointId).toArray()[0]?.position ?? checkpointId;
 }
 
-/** What a new checkpoint is stored with: `null` while ids follow the order of puts. */
-export function latePosition(sql: SqlExecutor, key: CheckpointKey): string | null {
+/**
+ * What a checkpoint that is put is stored with: no position while ids follow the order of puts. Then its id is behind every
+ * other of its namespace, as no id sorts behind its own row's position: it has no row yet.
+ */
+export function placeOf(sql: SqlExecutor, key: CheckpointKey): { latePosition: string | null; isNew: boolean } {
   const [threadId, ns, id] = keyColumns(key);
   const before = findNewest(sql, threadId, ns)?.position ?? "";
   // A child's checkpoints follow the one that its parent scheduled it from.
   const above = ns === "" ? "" : (findNewest(sql, threadId, "")?.position ?? "");
-  if (id > before && id > above) return null;
+  if (id > before && id > above) return { latePosition: null, isNew: true };
   const query = `SELECT max(${POSITION}) AS newest FROM checkpoints WHERE thread_id = ?`;
   const { newest } = sql.exec<{ newest: string }>(query, threadId).one();
   const [counted = "", count = "0"] = newest.split(COUNTED);
-  return `${counted}${COUNTED}${String(Number(count) + 1).padStart(COUNT_DIGITS, "0")}`;
+  return { latePosition: `${counted}${COUNTED}${String(Number(count) + 1).padStart(COUNT_DIGITS, "0")}`, isNew: false };
 }

@@ -74,8 +74,15 @@ export function findHolders(sql: SqlExecutor, key: CheckpointKey): ValueHolders 
   return row === undefined ? undefined : parseHolders(row.value_holders);
 }
 
-/** A stored one keeps its place in the order; a new one is given it. */
-export function saveCheckpoint(sql: SqlExecutor, row: CheckpointRow, latePosition: string | null = null): void {
+/**
+ * A stored one keeps its place in the order; a new one is given it. `isNew`: known to have no row, so nothing of it needs
+ * to go.
+ */
+export function saveCheckpoint(
+  sql: SqlExecutor,
+  row: CheckpointRow,
+  { latePosition = null, isNew = false }: { latePosition?: string | null; isNew?: boolean } = {},
+): void {
   const owner = { ...row, taskId: "" };
   const holders = JSON.stringify(row.holders);
   const [first, ...rest] = splitBody(row.body, owner, [row.parentId ?? "", holders]);
@@ -90,7 +97,7 @@ export function saveCheckpoint(sql: SqlExecutor, row: CheckpointRow, latePositio
     first,
     latePosition,
   );
-  saveChunks(sql, owner, rest);
+  saveChunks(sql, owner, { chunks: rest, isNew });
 }
 
 export function findWrites(sql: SqlExecutor, key: CheckpointKey): WritesRow[] {
@@ -105,7 +112,11 @@ export function findTaskWrites(sql: SqlExecutor, key: CheckpointKey, taskId: str
   return row === undefined ? undefined : toWrites(sql, key, row);
 }
 
-export function saveTaskWrites(sql: SqlExecutor, key: CheckpointKey, { taskId, body }: WritesRow): void {
+export function saveTaskWrites(
+  sql: SqlExecutor,
+  key: CheckpointKey,
+  { taskId, body, isNew = false }: WritesRow & { readonly isNew?: boolean },
+): void {
   const owner = { ...key, taskId };
   const [first, ...rest] = splitBody(body, owner, []);
   sql.exec(
@@ -116,7 +127,7 @@ export function saveTaskWrites(sql: SqlExecutor, key: CheckpointKey, { taskId, b
     rest.length,
     first,
   );
-  saveChunks(sql, owner, rest);
+  saveChunks(sql, owner, { chunks: rest, isNew });
 }
 
 export function parseHolders(json: string): ValueHolders {

@@ -29,7 +29,7 @@ import {
 } from "./checkpoint-document.ts";
 import type { CheckpointKey } from "./checkpoint-key.ts";
 import { selectChildNamespaces, selectKeys } from "./checkpoint-listing.ts";
-import { findNewest, latePosition, positionOf } from "./checkpoint-order.ts";
+import { findNewest, placeOf, positionOf } from "./checkpoint-order.ts";
 import { configOf, readDeltaHistory, readTuple } from "./checkpoint-reader.ts";
 import {
   type CheckpointRow,
@@ -113,7 +113,7 @@ export class DurableCheckpointSaver extends BaseCheckpointSaver {
     const body = packCheckpoint(await serialiseCheckpoint(this.serde, checkpoint, metadata, holders));
     this.#storage.transactionSync(() => {
       const row = { ...key, parentId: parentId ?? null, holders, body };
-      saveCheckpoint(this.#sql, row, latePosition(this.#sql, key));
+      saveCheckpoint(this.#sql, row, placeOf(this.#sql, key));
       const { checkpointNs, checkpointId } = key;
       this.#hook?.onCheckpoint({ checkpointNs, checkpointId, source: metadata.source, step: metadata.step });
     });
@@ -137,7 +137,7 @@ export class DurableCheckpointSaver extends BaseCheckpointSaver {
       const stored = findTaskWrites(this.#sql, key, taskId);
       const { merged, accepted } = mergeWrites(stored === undefined ? [] : unpackWrites(stored.body), incoming);
       if (accepted.length === 0) return;
-      saveTaskWrites(this.#sql, key, { taskId, body: packWrites(merged) });
+      saveTaskWrites(this.#sql, key, { taskId, body: packWrites(merged), isNew: stored === undefined });
       const { checkpointNs, checkpointId } = key;
       const live = accepted.map((place) => writes[place]!);
       this.#hook?.onWrites({ checkpointNs, checkpointId, taskId, taskPath, writes: live });

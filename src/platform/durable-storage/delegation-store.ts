@@ -3,7 +3,7 @@
  * Owns the durable "this delegation started" mark, written once per task id (contracts, Delegation). A row lives from
  * acceptance until the task's result commits. Does not own the ledger, which is a state channel.
  */
-import type { SqlExecutor } from "./metered-sql.ts";
+import { rowsOf, type SqlExecutor } from "./metered-sql.ts";
 
 /** Version of the row's shape. PERSISTED. */
 const DELEGATION_ROW_VERSION = 1;
@@ -71,7 +71,7 @@ export class DelegationStore {
   }
 
   all(): DelegationRecord[] {
-    return this.#sql.exec<DelegationRow>("SELECT * FROM delegations ORDER BY task_id").toArray().map(toRecord);
+    return rowsOf<DelegationRow>(this.#sql, "SELECT * FROM delegations ORDER BY task_id").map(toRecord);
   }
 
   delete(taskId: string): void {

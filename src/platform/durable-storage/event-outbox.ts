@@ -9,7 +9,7 @@
 import { Buffer } from "node:buffer";
 import { addUsage, type CallerUsage } from "../../domain/run/run-usage.ts";
 import type { RunEvent, RunEventDraft } from "../../protocol/run-events.ts";
-import type { SqlExecutor } from "./metered-sql.ts";
+import { rowsOf, type SqlExecutor } from "./metered-sql.ts";
 
 /** Version of the row's shape. PERSISTED. */
 const OUTBOX_ROW_VERSION = 1;
@@ -103,10 +103,8 @@ export class EventOutbox {
 
   /** The oldest block that still waits, or `undefined` when D1 has everything. */
   pending(): PendingEvents | undefined {
-    const rows = this.#sql
-      .exec<BlockRow>("SELECT * FROM event_outbox WHERE bytes > 2 OR thread_changes > 0 ORDER BY block LIMIT 1")
-      .toArray();
-    const [row] = rows;
+    const query = "SELECT * FROM event_outbox WHERE bytes > 2 OR thread_changes > 0 ORDER BY block LIMIT 1";
+    const [row] = rowsOf<BlockRow>(this.#sql, query);
     if (row === undefined) return undefined;
     return {
       events: JSON.parse(row.events) as RunEvent[],
@@ -130,7 +128,7 @@ export class EventOutbox {
   }
 
   #tail(): BlockRow | undefined {
-    return this.#sql.exec<BlockRow>("SELECT * FROM event_outbox ORDER BY block DESC LIMIT 1").toArray()[0];
+    return rowsOf<BlockRow>(this.#sql, "SELECT * FROM event_outbox ORDER BY block DESC LIMIT 1")[0];
   }
 
   #write(row: BlockRow): void {

@@ -7,7 +7,7 @@
  * `bytesMax`, past it the oldest block goes and a reader that asks for it is told of the gap.
  */
 import { Buffer } from "node:buffer";
-import type { SqlExecutor } from "./metered-sql.ts";
+import { rowsOf, type SqlExecutor } from "./metered-sql.ts";
 
 /** Version of the row's shape. PERSISTED. */
 const FRAME_ROW_VERSION = 1;
@@ -160,11 +160,8 @@ export class FrameLog {
   }
 
   #runAfter(runId: string): string | undefined {
-    const rows = this.#sql.exec<{ run_id: string }>(
-      "SELECT run_id FROM frame_blocks WHERE run_id > ? ORDER BY run_id LIMIT 1",
-      runId,
-    );
-    return rows.toArray()[0]?.run_id;
+    const query = "SELECT run_id FROM frame_blocks WHERE run_id > ? ORDER BY run_id LIMIT 1";
+    return rowsOf<{ run_id: string }>(this.#sql, query, runId)[0]?.run_id;
   }
 
   /** Frame 1 is the first of every run: a run whose first block starts later lost its beginning. */

@@ -2,15 +2,26 @@
  * Rows billed, by purpose. `SqlExecutor` is the part of `SqlStorage` that the object's stores use; `MeteredSql` counts
  * through it, so that benches and tests print where each row goes.
  *
- * Owns counting only: statements pass unchanged. `rowsRead` of a cursor grows while it is iterated, so recent cursors
+ * Owns counting only: statements pass unchanged, and an answer that is remembered is none. `rowsRead` of a cursor grows while it is iterated, so recent cursors
  * are read again at `totals()`; older ones are taken as finished.
  */
 
-type SqlRow = Record<string, SqlStorageValue>;
+import type { SqlMemory } from "./sql-memory.ts";
+
+export type SqlRow = Record<string, SqlStorageValue>;
 
 /** Structurally part of `SqlStorage`: production code is given either that or a metered label. */
 export interface SqlExecutor {
   exec<T extends SqlRow>(query: string, ...bindings: unknown[]): SqlStorageCursor<T>;
+  /** All rows of a small read, which may be known from an earlier one (`sql-memory.ts`). */
+  rows?(query: string, ...bindings: unknown[]): readonly SqlRow[];
+}
+
+/** The same for an executor that remembers nothing. Callers never change what they get. */
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- as `exec`: the query's author knows its rows
+export function rowsOf<T extends SqlRow>(sql: SqlExecutor, query: string, ...bindings: unknown[]): readonly T[] {
+  const rows = sql.rows?.(query, ...bindings) ?? sql.exec(query, ...bindings).toArray();
+  return rows as readonly T[];
 }
 
 export interface SqlTotals {
@@ -54,21 +65,28 @@ class LabelMeter {
 
 export class MeteredSql {
   readonly #sql: SqlExecutor;
+  readonly #memory: SqlMemory | undefined;
   readonly #meters = new Map<string, LabelMeter>();
 
-  constructor(sql: SqlExecutor) {
+  /** With a memory every statement on the storage must come through here, or it keeps what is no longer so. */
+  constructor(sql: SqlExecutor, memory?: SqlMemory) {
     this.#sql = sql;
+    this.#memory = memory;
   }
 
   /** An executor whose rows count under `label`. Two calls with one label share the count. */
   labelled(label: string): SqlExecutor {
-    return {
-      exec: <T extends SqlRow>(query: string, ...bindings: unknown[]) => {
-        const cursor = this.#sql.exec<T>(query, ...bindings);
-        this.#meterOf(label).count(cursor);
-        return cursor;
-      },
+    const memory = this.#memory;
+    const exec = <T extends SqlRow>(query: string, ...bindings: unknown[]) => {
+      memory?.before(query);
+      const cursor = this.#sql.exec<T>(query, ...bindings);
+      this.#meterOf(label).count(cursor);
+      return cursor;
     };
+    if (memory === undefined) return { exec };
+    const rows = (query: string, ...bindings: unknown[]) =>
+      memory.rows(query, bindings, () => exec(query, ...bindings).toArray());
+    return { exec, rows };
   }
 
   /** Rows billed without a cursor to count them: `setAlarm` is one. */

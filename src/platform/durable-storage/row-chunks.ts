@@ -34,14 +34,20 @@ export function splitBody(body: Uint8Array, owner: ChunkOwner, beside: readonly 
   return parts;
 }
 
-/** Replaces the chunks of `owner`. */
-export function saveChunks(sql: SqlExecutor, owner: ChunkOwner, chunks: readonly Uint8Array[]): void {
-  sql.exec(
-    `DELETE FROM checkpoint_chunks
-     WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ? AND task_id = ?`,
-    ...keyColumns(owner),
-    owner.taskId,
-  );
+/** Replaces the chunks of `owner`; a new one has none to replace. */
+export function saveChunks(
+  sql: SqlExecutor,
+  owner: ChunkOwner,
+  { chunks, isNew }: { readonly chunks: readonly Uint8Array[]; readonly isNew: boolean },
+): void {
+  if (!isNew) {
+    sql.exec(
+      `DELETE FROM checkpoint_chunks
+       WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ? AND task_id = ?`,
+      ...keyColumns(owner),
+      owner.taskId,
+    );
+  }
   for (const [chunk, body] of chunks.entries()) {
     sql.exec(
       `INSERT INTO checkpoint_chunks (thread_id, checkpoint_ns, checkpoint_id, task_id, chunk, body)

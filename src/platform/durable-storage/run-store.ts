@@ -16,7 +16,7 @@ import type { AdjustedOptions } from "../../domain/run/adjusted-options.ts";
 import type { RunStopReason } from "../../domain/run/stop-reason.ts";
 import type { RunCommand } from "../../protocol/thread-rpc.ts";
 import type { DelegationRecord } from "./delegation-store.ts";
-import type { SqlExecutor } from "./metered-sql.ts";
+import { rowsOf, type SqlExecutor } from "./metered-sql.ts";
 import type { ToolStartRecord } from "./tool-start-store.ts";
 
 /** Version of the row's shape. PERSISTED. */
@@ -180,7 +180,7 @@ export class RunStore {
   }
 
   find(runId: string): RunRecord | undefined {
-    const [row] = this.#sql.exec<RunRow>("SELECT * FROM runs WHERE run_id = ?", runId).toArray();
+    const [row] = rowsOf<RunRow>(this.#sql, "SELECT * FROM runs WHERE run_id = ?", runId);
     return row === undefined ? undefined : toRecord(row);
   }
 
@@ -195,14 +195,14 @@ export class RunStore {
 
   /** Of any run: a later one is accepted after it. */
   newestCreatedAt(): number | undefined {
-    const rows = this.#sql.exec<{ created_at: number }>("SELECT created_at FROM runs ORDER BY run_id DESC LIMIT 1");
-    return rows.toArray()[0]?.created_at;
+    const query = "SELECT created_at FROM runs ORDER BY run_id DESC LIMIT 1";
+    return rowsOf<{ created_at: number }>(this.#sql, query)[0]?.created_at;
   }
 
   /** Which graph the newest run used that started; its command is not loaded. */
   newestGraphId(): string | undefined {
     const query = "SELECT graph_id FROM runs WHERE attempt > 0 ORDER BY run_id DESC LIMIT 1";
-    return this.#sql.exec<{ graph_id: string }>(query).toArray()[0]?.graph_id;
+    return rowsOf<{ graph_id: string }>(this.#sql, query)[0]?.graph_id;
   }
 
   /** Runs storage calls active, oldest first, with everything their creates carry. */
@@ -219,15 +219,16 @@ export class RunStore {
   /** Runs storage calls active, oldest first; their creates are not loaded. */
   activeRuns(): ActiveRun[] {
     const query = "SELECT run_id, status, active_from FROM runs ORDER BY run_id DESC LIMIT 1";
-    const [newest] = this.#sql.exec<{ run_id: string; status: string; active_from: string | null }>(query).toArray();
+    const [newest] = rowsOf<{ run_id: string; status: string; active_from: string | null }>(this.#sql, query);
     if (newest === undefined) return [];
     // What is active now was active when the newest was accepted, or is the newest: the rows below need no look.
-    const rows = this.#sql.exec<DecisionRow>(
+    const rows = rowsOf<DecisionRow>(
+      this.#sql,
       `SELECT run_id, status, cancel_requested, cancel, due_at FROM runs
        WHERE run_id >= ? AND status IN ('pending', 'running') ORDER BY run_id`,
       newest.active_from ?? newest.run_id,
     );
-    return rows.toArray().map(toActiveRun);
+    return rows.map(toActiveRun);
   }
 
   /** Newest first. */
@@ -277,7 +278,7 @@ export class RunStore {
   }
 
   #first(query: string): RunRecord | undefined {
-    const [row] = this.#sql.exec<RunRow>(query).toArray();
+    const [row] = rowsOf<RunRow>(this.#sql, query);
     return row === undefined ? undefined : toRecord(row);
   }
 }

@@ -2,7 +2,7 @@
  * The thread's own row: who owns it, its metadata, the epoch of the object's wakes.
  * Does not own status (derived from the runs) or state (the checkpointer's).
  */
-import type { SqlExecutor } from "./metered-sql.ts";
+import { rowsOf, type SqlExecutor } from "./metered-sql.ts";
 
 /** Version of the row's shape. PERSISTED. */
 const THREAD_ROW_VERSION = 1;
@@ -35,9 +35,8 @@ export class ThreadStore {
   }
 
   load(): ThreadRecord | undefined {
-    const [row] = this.#sql
-      .exec<ThreadRow>("SELECT owner, thread_id, metadata, created_at, updated_at, epoch FROM thread WHERE id = 1")
-      .toArray();
+    const query = "SELECT owner, thread_id, metadata, created_at, updated_at, epoch FROM thread WHERE id = 1";
+    const [row] = rowsOf<ThreadRow>(this.#sql, query);
     if (row === undefined) return undefined;
     return {
       owner: row.owner,
@@ -49,16 +48,15 @@ export class ThreadStore {
     };
   }
 
-  /** The newest wake's; 0 without a row. Cheaper than the row, whose metadata may be large. */
+  /** The newest wake's; 0 without a row. Asks storage each time: who calls wants to know whether this one is still current. */
   epoch(): number {
     return this.#sql.exec<{ epoch: number }>("SELECT epoch FROM thread WHERE id = 1").toArray()[0]?.epoch ?? 0;
   }
 
   /** True from the moment a deletion was asked for. */
   isDeleting(): boolean {
-    const [row] = this.#sql
-      .exec<{ since: number | null }>("SELECT deleting_since AS since FROM thread WHERE id = 1")
-      .toArray();
+    const query = "SELECT deleting_since AS since FROM thread WHERE id = 1";
+    const [row] = rowsOf<{ since: number | null }>(this.#sql, query);
     return row !== undefined && row.since !== null;
   }
 

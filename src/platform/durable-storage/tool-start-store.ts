@@ -3,7 +3,7 @@
  * Owns the table: one row a call, written before the tool acts and removed in the transaction that commits the result.
  * `safe` calls have no row. A row that outlives the process is what tells that a call's outcome is unknown.
  */
-import type { SqlExecutor } from "./metered-sql.ts";
+import { rowsOf, type SqlExecutor } from "./metered-sql.ts";
 import type { SchemaStep } from "./schema-ladder.ts";
 
 /** Version of the row's shape. PERSISTED. */
@@ -57,8 +57,8 @@ export class ToolStartStore {
 
   all(): ToolStartRecord[] {
     const query = "SELECT tool_call_id, checkpoint_ns, executions FROM tool_starts ORDER BY tool_call_id";
-    const rows = this.#sql.exec<{ tool_call_id: string; checkpoint_ns: string; executions: number }>(query);
-    return rows.toArray().map((row) => ({
+    const rows = rowsOf<{ tool_call_id: string; checkpoint_ns: string; executions: number }>(this.#sql, query);
+    return rows.map((row) => ({
       toolCallId: row.tool_call_id,
       checkpointNs: row.checkpoint_ns,
       executions: row.executions,
@@ -92,6 +92,6 @@ export class ToolStartStore {
 
   /** A run has ended that nobody will resume: no call is open. */
   clear(): void {
-    this.#sql.exec("DELETE FROM tool_starts");
+    if (this.all().length > 0) this.#sql.exec("DELETE FROM tool_starts");
   }
 }

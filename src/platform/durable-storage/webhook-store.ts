@@ -3,7 +3,7 @@
  * Owns the table. A thread without deliveries has no row here, and its empty table costs no read.
  */
 import type { PendingDelivery } from "../../domain/webhook/delivery.ts";
-import type { SqlExecutor } from "./metered-sql.ts";
+import { rowsOf, type SqlExecutor } from "./metered-sql.ts";
 import type { SchemaStep } from "./schema-ladder.ts";
 
 /** Version of the row's shape. PERSISTED. */
@@ -51,8 +51,8 @@ export class WebhookStore {
 
   /** The one that is due soonest. */
   earliest(): PendingDelivery | undefined {
-    const rows = this.#sql.exec<WebhookRow>("SELECT * FROM webhook_deliveries ORDER BY due_at, run_id LIMIT 1");
-    return rows.toArray().map(toDelivery)[0];
+    const query = "SELECT * FROM webhook_deliveries ORDER BY due_at, run_id LIMIT 1";
+    return rowsOf<WebhookRow>(this.#sql, query).map(toDelivery)[0];
   }
 
   count(): number {
