@@ -131,10 +131,14 @@ export class StateService {
   }
 
   /** Values as the thread's graph may take them: messages become message objects with ids, removals are checked. */
-  async prepareValues(state: Partial<ThreadState>, values: unknown): Promise<RpcResult<unknown>> {
+  async prepareValues(
+    state: Partial<ThreadState>,
+    values: unknown,
+    graphId = this.#context.graphs.stateGraphId(),
+  ): Promise<RpcResult<unknown>> {
     if (values === null || values === undefined) return ok(null);
     // Only the lead's channels are known here; another graph's own reducers take what its node would write.
-    if (this.#context.graphs.stateGraphId() !== LEAD_GRAPH_ID) return ok(values);
+    if (graphId !== LEAD_GRAPH_ID) return ok(values);
     if (Array.isArray(values) || typeof values !== "object") {
       return err({ code: "invalid_request", message: "values: must be one object", details: { path: ["values"] } });
     }

@@ -92,6 +92,12 @@ export class ThreadCopies implements AlarmSource {
     return ok({ kind: "stored" });
   }
 
+  /** A thread is made here of what is stored before its row: until that is there it may be abandoned like a copy. */
+  begin(): void {
+    this.clearAbandoned();
+    this.#receiving = { copyId: this.#context.newId(), nextIndex: 0, at: this.#context.now() };
+  }
+
   /** Before a thread is made here in another way: a copy under way ends, what it left goes. */
   clearAbandoned(): void {
     this.#receiving = undefined;

@@ -53,6 +53,11 @@ export class ThreadGraphs {
     return this.#build(command.graph_id, createConfig(command), this.#ports.binding(undefined));
   }
 
+  /** The graph of a thread that is being made with a history: it has no row yet that says which. */
+  forHistory(graphId: string): Promise<BuiltGraph> {
+    return this.#build(graphId, {}, this.#ports.binding(undefined));
+  }
+
   /** A run as it is accepted: with the version of its graph that it stays with, whatever is deployed later. */
   pinned(run: RunRecord): RunRecord {
     const version = this.#ports.catalog.versionOf(run.graphId);

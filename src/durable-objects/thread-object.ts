@@ -24,6 +24,8 @@ import type {
   SelectedState,
   StateQuery,
   Thread,
+  ThreadInclude,
+  ThreadTtlBody,
   UpdateStateBody,
 } from "../protocol/threads.ts";
 import type { CopyChanged, CopyPage, CopyQuery, CopyReceipt, ReceivedCopyPage } from "../protocol/thread-copy.ts";
@@ -68,22 +70,36 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
       this.#woken = undefined;
       return;
     }
-    if (runtime.threads.exists()) await runtime.onAlarm();
+    if (!runtime.threads.exists()) return;
+    // One that fails has stored its wish, and an alarm of its own.
+    if (runtime.isOver()) await this.#deleteOnce(runtime).catch((fault: unknown) => runtime.context.onFault(fault));
+    else await runtime.onAlarm();
   }
 
   async createThread(address: ThreadAddress, body: CreateThreadBody): Promise<RpcResult<Thread>> {
     const tooLarge = refuseMetadata(body.metadata);
     if (tooLarge !== undefined) return tooLarge;
     const runtime = await this.#accepting();
-    return runtime === undefined ? err(beingDeleted(address)) : runtime.threads.create(address, body);
+    if (runtime === undefined) return err(beingDeleted(address));
+    const created = await runtime.threads.create(address, body);
+    if (created.ok && body.ttl !== undefined) await runtime.arm();
+    return created;
   }
 
-  async getThread(address: ThreadAddress): Promise<RpcResult<Thread>> {
-    return this.#on(address, (runtime) => runtime.threads.get());
+  async getThread(address: ThreadAddress, include?: readonly ThreadInclude[]): Promise<RpcResult<Thread>> {
+    return this.#on(address, (runtime) => runtime.threads.get(include));
   }
 
-  async patchThread(address: ThreadAddress, metadata: Record<string, unknown>): Promise<RpcResult<Thread>> {
-    return this.#on(address, (runtime) => runtime.threads.patch(metadata));
+  async patchThread(
+    address: ThreadAddress,
+    metadata: Record<string, unknown>,
+    ttl?: ThreadTtlBody,
+  ): Promise<RpcResult<Thread>> {
+    return this.#on(address, async (runtime) => {
+      const patched = await runtime.threads.patch(metadata, ttl);
+      if (patched.ok && ttl !== undefined) await runtime.arm();
+      return patched;
+    });
   }
 
   async deleteThread(address: ThreadAddress): Promise<RpcResult<null>> {
@@ -92,10 +108,7 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
     const runtime = await this.#awake();
     if (runtime === undefined) return isBegun ? ok(null) : err(noThread(address));
     if (!isBegun && !runtime.threads.exists()) return err(noThread(address));
-    this.#deletion ??= this.#delete(runtime).finally(() => {
-      this.#deletion = undefined;
-    });
-    return this.#deletion;
+    return this.#deleteOnce(runtime);
   }
 
   async pruneThread(address: ThreadAddress): Promise<RpcResult<null>> {
@@ -234,6 +247,14 @@ export class ThreadObjectBase extends DurableObject<Env> implements ThreadRpc {
 
   async pokeBatches(address: ThreadAddress, batchIds: readonly string[]): Promise<RpcResult<null>> {
     return this.#on(address, (runtime) => runtime.batches.poke(batchIds));
+  }
+
+  /** Whoever asks meanwhile hears of the same end. */
+  #deleteOnce(runtime: ThreadRuntime): Promise<RpcResult<null>> {
+    this.#deletion ??= this.#delete(runtime).finally(() => {
+      this.#deletion = undefined;
+    });
+    return this.#deletion;
   }
 
   async #delete(runtime: ThreadRuntime): Promise<RpcResult<null>> {

@@ -17,6 +17,7 @@ import { CheckpointPruning } from "./checkpoint-pruning.ts";
 import { ThreadBatches } from "./thread-batches.ts";
 import { ThreadCopies } from "./thread-copies.ts";
 import { ThreadDeletion } from "./thread-deletion.ts";
+import { ThreadExpiry } from "./thread-expiry.ts";
 import { ThreadService } from "./thread-service.ts";
 
 /** A flush that D1 answers is over by then; one that hangs is looked after by the next alarm. */
@@ -32,6 +33,7 @@ export class ThreadRuntime {
   readonly recovery: RunRecovery;
   readonly copies: ThreadCopies;
   readonly deletion: ThreadDeletion;
+  readonly #ttl: ThreadExpiry;
   readonly #expiry: FrameExpiry;
   readonly #pruning: CheckpointPruning;
   #isFlushSlow = false;
@@ -60,12 +62,13 @@ export class ThreadRuntime {
     });
     const driver = new RunDriver(this.context);
     this.state = new StateService(this.context);
-    this.threads = new ThreadService(this.context, this.state);
     this.runs = new RunService(this.context, driver);
     this.streams = new RunStreams(this.context, this.runs);
     this.batches = new ThreadBatches(this.context, () => this.arm());
     this.recovery = new RunRecovery(this.context, this.runs);
     this.copies = new ThreadCopies(this.context);
+    this.threads = new ThreadService(this.context, this.state, { copies: this.copies, arm: () => this.armCopy() });
+    this.#ttl = new ThreadExpiry(this.context);
     this.#copyAlarm = new ObjectAlarm(storage, [this.copies]);
     this.deletion = new ThreadDeletion({
       context: this.context,
@@ -85,6 +88,7 @@ export class ThreadRuntime {
         this.batches,
         this.context.webhooks,
         this.deletion,
+        this.#ttl,
       ],
       () => {
         this.context.meter.bill("alarm", 1);
@@ -100,6 +104,14 @@ export class ThreadRuntime {
     if (this.context.outbox.pending() !== undefined) this.context.flush.kick();
     this.context.webhooks.kick();
     await this.arm();
+  }
+
+  /** At an alarm: the thread's life is over, and its object has to delete it. */
+  isOver(): boolean {
+    if (!this.#ttl.isOver()) return false;
+    // A deletion that dies needs an alarm of its own.
+    this.#alarm.fired();
+    return true;
   }
 
   /** The platform tries a failed alarm again by itself; one that ran out of memory is counted first, or it never ends. */

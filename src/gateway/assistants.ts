@@ -67,12 +67,6 @@ export async function searchAssistants(
   );
 }
 
-/** Only the fields that were asked for. */
-export function selectFields(assistant: Assistant, select: SearchAssistantsBody["select"]): Partial<Assistant> {
-  if (select == null) return assistant;
-  return Object.fromEntries(select.map((field) => [field, assistant[field]]));
-}
-
 /** Newest first. The deployment's have the one that configuration has now. */
 export async function listVersions(
   deps: AssistantDeps,

@@ -1,11 +1,9 @@
 /** A thread as a list shows it: the fields that were selected, and the places of its metadata that were asked for. */
+import { onlyFields } from "./only-fields.ts";
 import type { ListedThread, SearchThreadsBody, Thread } from "../protocol/threads.ts";
 
 export function toListedThread(thread: Thread, { select, extract }: SearchThreadsBody): ListedThread {
-  const fields = Object.entries(thread).filter(
-    ([field]) => select === undefined || select.some((name) => name === field),
-  );
-  const shown = Object.fromEntries(fields) as ListedThread;
+  const shown: ListedThread = onlyFields(thread, select);
   if (extract === undefined) return shown;
   const places = Object.entries(extract).map(([name, path]) => [name, valueAt(thread.metadata, path)] as const);
   return { ...shown, extracted: Object.fromEntries(places) };

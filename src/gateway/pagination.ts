@@ -6,3 +6,11 @@ export function paginationHeaders(page: { offset: number; limit: number; total: 
     ...(next < page.total ? { "x-pagination-next": String(next) } : {}),
   };
 }
+
+/** The page of a list that is there whole. */
+export function pageOf<T>(all: readonly T[], { offset, limit }: { readonly offset: number; readonly limit: number }) {
+  return {
+    page: all.slice(offset, offset + limit),
+    headers: paginationHeaders({ offset, limit, total: all.length }),
+  };
+}

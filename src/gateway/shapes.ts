@@ -7,12 +7,6 @@ export const threadParams = z.object({ thread_id: clientIdSchema });
 export const runParams = threadParams.extend({ run_id: clientIdSchema });
 export const batchParams = z.object({ batch_id: clientIdSchema });
 
-/** Booleans as query strings: the SDK sends `1` and `0`, people type `true` and `false`. */
-export const queryFlag = z
-  .enum(["0", "1", "true", "false"])
-  .default("0")
-  .transform((flag) => flag === "1" || flag === "true");
-
 /** `stream_mode` may repeat. */
 export const queryStreamModes = streamModesSchema.optional();
 

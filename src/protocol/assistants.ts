@@ -1,5 +1,6 @@
 /** Assistant shapes of the LangGraph API: what owners store, and the deployment's own, which look the same. */
 import { z } from "zod";
+import { queryFlag } from "./query-flag.ts";
 import { wholeNumber } from "./query-number.ts";
 import { clientIdSchema } from "./identifiers.ts";
 import { runConfigSchema } from "./runs.ts";
@@ -63,37 +64,25 @@ export const graphDrawingSchema = z
   .meta({ ref: "GraphDrawing" });
 export type GraphDrawing = z.infer<typeof graphDrawingSchema>;
 
+/** What a create says and a patch replaces; a field that is null counts as not given. */
 const fields = {
-  graph_id: clientIdSchema,
-  name: z.string().min(1).max(ASSISTANT_NAME_CHARS_MAX),
-  description: z.string().max(ASSISTANT_DESCRIPTION_CHARS_MAX),
-  config: runConfigSchema,
-  context: metadataSchema,
-  metadata: metadataSchema,
+  name: z.string().min(1).max(ASSISTANT_NAME_CHARS_MAX).nullish(),
+  description: z.string().max(ASSISTANT_DESCRIPTION_CHARS_MAX).nullish(),
+  config: runConfigSchema.nullish(),
+  context: metadataSchema.nullish(),
+  metadata: metadataSchema.nullish(),
 };
 
-/** A field that is null counts as not given. */
 export const createAssistantBodySchema = z.strictObject({
+  ...fields,
   assistant_id: clientIdSchema.nullish(),
-  graph_id: fields.graph_id,
-  name: fields.name.nullish(),
-  description: fields.description.nullish(),
-  config: fields.config.nullish(),
-  context: fields.context.nullish(),
-  metadata: fields.metadata.nullish(),
+  graph_id: clientIdSchema,
   if_exists: z.enum(["raise", "do_nothing"]).default("raise"),
 });
 export type CreateAssistantBody = z.output<typeof createAssistantBodySchema>;
 
 /** What is given replaces, `metadata` is merged key by key. */
-export const patchAssistantBodySchema = z.strictObject({
-  graph_id: fields.graph_id.nullish(),
-  name: fields.name.nullish(),
-  description: fields.description.nullish(),
-  config: fields.config.nullish(),
-  context: fields.context.nullish(),
-  metadata: fields.metadata.nullish(),
-});
+export const patchAssistantBodySchema = z.strictObject({ ...fields, graph_id: clientIdSchema.nullish() });
 export type PatchAssistantBody = z.output<typeof patchAssistantBodySchema>;
 
 export const countAssistantsBodySchema = z.strictObject({
@@ -120,11 +109,6 @@ export const assistantVersionsBodySchema = z.strictObject({
 });
 
 export const latestAssistantBodySchema = z.strictObject({ version: z.int().min(1) });
-
-const queryFlag = z
-  .enum(["true", "1", "false", "0"])
-  .default("false")
-  .transform((value) => value === "true" || value === "1");
 
 /** The SDK always sends it. */
 export const deleteAssistantQuerySchema = z.strictObject({ delete_threads: queryFlag });

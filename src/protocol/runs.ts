@@ -135,12 +135,23 @@ export const runSchema = z
   .meta({ ref: "Run" });
 export type Run = z.infer<typeof runSchema>;
 
+/** What `select` left of a run in a list. */
+export const listedRunSchema = runSchema.partial().meta({ ref: "ListedRun" });
+
+const runFieldSchema = runSchema.keyof();
+
 export const listRunsQuerySchema = z.strictObject({
   limit: wholeNumber({ min: 1, max: 1_000 }).default(10),
   offset: wholeNumber({ min: 0, max: Number.MAX_SAFE_INTEGER }).default(0),
   status: z.enum(RUN_STATUSES).optional(),
+  select: z
+    .union([runFieldSchema, z.array(runFieldSchema).min(1)], {
+      error: `must be one of ${runFieldSchema.options.join(", ")}, or a list of them`,
+    })
+    .optional()
+    .transform((given) => (given === undefined ? undefined : [given].flat())),
 });
-export type ListRunsQuery = z.output<typeof listRunsQuerySchema>;
+export type ListRunsQuery = Omit<z.output<typeof listRunsQuerySchema>, "select">;
 
 /** Named in one request to cancel: each is a transaction of its thread's object. */
 const CANCEL_RUN_IDS_MAX = 1_000;

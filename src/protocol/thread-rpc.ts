@@ -17,7 +17,16 @@ import type { Role } from "../domain/trust/principal.ts";
 import type { CreateBatchBody, Batch } from "./batches.ts";
 import type { RpcResult } from "./errors.ts";
 import type { CreateRunBody, ListRunsQuery, Run } from "./runs.ts";
-import type { CreateThreadBody, HistoryBody, SelectedState, StateQuery, Thread, UpdateStateBody } from "./threads.ts";
+import type {
+  CreateThreadBody,
+  HistoryBody,
+  SelectedState,
+  StateQuery,
+  Thread,
+  ThreadInclude,
+  ThreadTtlBody,
+  UpdateStateBody,
+} from "./threads.ts";
 
 import type { CopyChanged, CopyPage, CopyQuery, CopyReceipt, ReceivedCopyPage } from "./thread-copy.ts";
 import type { TokenUsage, TokenUsageQuery } from "./token-usage.ts";
@@ -77,8 +86,12 @@ export interface FileListing {
 
 export interface ThreadRpc {
   createThread(address: ThreadAddress, body: CreateThreadBody): Promise<RpcResult<Thread>>;
-  getThread(address: ThreadAddress): Promise<RpcResult<Thread>>;
-  patchThread(address: ThreadAddress, metadata: Record<string, unknown>): Promise<RpcResult<Thread>>;
+  getThread(address: ThreadAddress, include?: readonly ThreadInclude[]): Promise<RpcResult<Thread>>;
+  patchThread(
+    address: ThreadAddress,
+    metadata: Record<string, unknown>,
+    ttl?: ThreadTtlBody,
+  ): Promise<RpcResult<Thread>>;
   deleteThread(address: ThreadAddress): Promise<RpcResult<null>>;
   /** Removes all checkpoints but the newest. */
   pruneThread(address: ThreadAddress): Promise<RpcResult<null>>;

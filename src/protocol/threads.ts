@@ -4,17 +4,54 @@ import { clientIdSchema } from "./identifiers.ts";
 
 export const metadataSchema = z.record(z.string(), z.unknown());
 
+/** Ten years: a longer life is none that a clock of today should promise. */
+const TTL_MINUTES_MAX = 5_256_000;
+
+const ttlMinutesSchema = z.number().min(1).max(TTL_MINUTES_MAX);
+
+/** After how many minutes the thread is deleted. A number is what the object's `ttl` says. */
+const ttlSchema = z
+  .union([ttlMinutesSchema, z.strictObject({ ttl: ttlMinutesSchema, strategy: z.literal("delete").nullish() })], {
+    error: `must be minutes from 1 to ${TTL_MINUTES_MAX}, or {"ttl": minutes, "strategy": "delete"}`,
+  })
+  .transform((given) => ({ ttl: typeof given === "number" ? given : given.ttl }));
+export type ThreadTtlBody = z.output<typeof ttlSchema>;
+
+/** Each is a checkpoint of the thread before it is there. */
+const SUPERSTEPS_MAX = 500;
+const SUPERSTEP_UPDATES_MAX = 100;
+
+const superstepSchema = z.strictObject({
+  updates: z
+    .array(
+      z.strictObject({
+        values: z
+          .union([z.record(z.string(), z.unknown()), z.array(z.record(z.string(), z.unknown()))], {
+            error: "must be an object, or a list of objects",
+          })
+          .nullish(),
+        /** A node's, or `__start__` for what a run would bring. */
+        as_node: z.string().min(1),
+        command: z.null({ error: "is not supported: say what the step wrote as values" }).optional(),
+      }),
+    )
+    .min(1)
+    .max(SUPERSTEP_UPDATES_MAX),
+});
+export type SuperstepBody = z.output<typeof superstepSchema>;
+
 export const createThreadBodySchema = z.strictObject({
   thread_id: clientIdSchema.optional(),
   metadata: metadataSchema.default({}),
   if_exists: z.enum(["raise", "do_nothing"]).default("raise"),
+  ttl: ttlSchema.optional(),
+  /** What happened on the thread before it is there, oldest first; the metadata's `graph_id` says by which graph. */
+  supersteps: z.array(superstepSchema).max(SUPERSTEPS_MAX).optional(),
 });
 export type CreateThreadBody = z.output<typeof createThreadBodySchema>;
 
 /** Options of the reference API, by body, that Deputy does not honour yet: refused by name. */
 export const UNSUPPORTED_THREAD_OPTIONS = {
-  create: ["supersteps", "ttl"],
-  patch: ["ttl"],
   search: ["values"],
   count: ["values"],
 } as const;
@@ -25,7 +62,25 @@ export const UNLISTED_THREAD_VALUES = {
   sort_by: ["state_updated_at"],
 } as const;
 
-export const patchThreadBodySchema = z.strictObject({ metadata: metadataSchema });
+export const patchThreadBodySchema = z
+  .strictObject({ metadata: metadataSchema.optional(), ttl: ttlSchema.optional() })
+  .refine(({ metadata, ttl }) => metadata !== undefined || ttl !== undefined, {
+    path: ["metadata"],
+    message: "give metadata, ttl or both",
+  });
+
+/** What a thread is asked for beside what it always has. */
+const THREAD_INCLUDES = ["ttl"] as const;
+const threadIncludeSchema = z.enum(THREAD_INCLUDES);
+export const getThreadQuerySchema = z.strictObject({
+  include: z
+    .union([threadIncludeSchema, z.array(threadIncludeSchema).min(1)], {
+      error: `must be one of ${THREAD_INCLUDES.map((name) => `"${name}"`).join(", ")}, or a list of them`,
+    })
+    .optional()
+    .transform((given): readonly ThreadInclude[] => [given ?? []].flat()),
+});
+export type ThreadInclude = z.output<typeof threadIncludeSchema>;
 
 /** Each id is a request to an object, and one of ours may make 1,000. */
 const PRUNED_THREADS_MAX = 500;
@@ -92,6 +147,9 @@ export type CountThreadsBody = z.output<typeof countThreadsBodySchema>;
 
 export const interruptSchema = z.object({ id: z.string().optional(), value: z.unknown() });
 
+const threadTtlSchema = z.object({ strategy: z.literal("delete"), ttl_minutes: z.number(), expires_at: z.string() });
+export type ThreadTtlView = z.infer<typeof threadTtlSchema>;
+
 export const threadSchema = z
   .object({
     thread_id: z.string(),
@@ -103,6 +161,8 @@ export const threadSchema = z
     /** `null` in search results: state lives in the thread's object and is fetched one thread at a time. */
     values: z.record(z.string(), z.unknown()).nullable(),
     interrupts: z.record(z.string(), z.array(interruptSchema)),
+    /** With `include=ttl`: when the thread is deleted; null for never. */
+    ttl: threadTtlSchema.nullish(),
   })
   .meta({ ref: "Thread" });
 export type Thread = z.infer<typeof threadSchema>;

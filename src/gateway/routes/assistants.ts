@@ -23,10 +23,11 @@ import { ok } from "../../domain/shared/result.ts";
 import { clientIdSchema } from "../../protocol/identifiers.ts";
 import { answer, empty, json } from "../answers.ts";
 import { createAssistant, deleteAssistant, patchAssistant, setLatestVersion } from "../assistant-changes.ts";
-import { describeAssistant, findAssistant, listVersions, searchAssistants, selectFields } from "../assistants.ts";
+import { describeAssistant, findAssistant, listVersions, searchAssistants } from "../assistants.ts";
 import { JSON_BODY_BYTES_MAX } from "../bounds.ts";
 import { operation } from "../operation.ts";
-import { paginationHeaders } from "../pagination.ts";
+import { onlyFields } from "../only-fields.ts";
+import { pageOf } from "../pagination.ts";
 
 const assistantParams = z.object({ assistant_id: clientIdSchema });
 const ASSISTANT = { description: "The assistant.", schema: assistantSchema } as const;
@@ -59,11 +60,9 @@ const search = operation({
   },
   handle: async ({ body, principal, deps }) => {
     const all = await searchAssistants(deps, principal.owner, body);
-    const { offset, limit, select } = body;
-    const headers = paginationHeaders({ offset, limit, total: all.length });
-    const page = all.slice(offset, offset + limit);
+    const { page, headers } = pageOf(all, body);
     return json(
-      page.map((each) => selectFields(each, select)),
+      page.map((each) => onlyFields(each, body.select)),
       { headers },
     );
   },
@@ -137,11 +136,11 @@ const versions = operation({
   responses: { 200: { description: "One page.", schema: z.array(assistantVersionSchema) } },
   errors: ["not_found"],
   handle: async ({ params, body, principal, deps }) => {
-    const { metadata, offset, limit } = body;
-    const all = await listVersions(deps, principal.owner, { id: params.assistant_id, metadata });
-    return answer(all, (list) =>
-      json(list.slice(offset, offset + limit), { headers: paginationHeaders({ offset, limit, total: list.length }) }),
-    );
+    const all = await listVersions(deps, principal.owner, { id: params.assistant_id, metadata: body.metadata });
+    return answer(all, (list) => {
+      const { page, headers } = pageOf(list, body);
+      return json(page, { headers });
+    });
   },
 });
 

@@ -3,7 +3,8 @@ import { z } from "zod";
 import { cancelActionSchema, cancelReasonSchema } from "../../protocol/runs.ts";
 import { answer, empty, fetchThread } from "../answers.ts";
 import { addressOf, operation } from "../operation.ts";
-import { queryFlag, runParams } from "../shapes.ts";
+import { queryFlag } from "../../protocol/query-flag.ts";
+import { runParams } from "../shapes.ts";
 
 const cancel = operation({
   method: "post",

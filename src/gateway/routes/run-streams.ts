@@ -5,7 +5,8 @@ import type { ThreadAddress } from "../../protocol/thread-rpc.ts";
 import { fetchThread } from "../answers.ts";
 import { refuse } from "../errors.ts";
 import { addressOf, type Answer, type Call, operation } from "../operation.ts";
-import { queryFlag, queryNamespaces, queryStreamModes, runParams, threadParams } from "../shapes.ts";
+import { queryFlag } from "../../protocol/query-flag.ts";
+import { queryNamespaces, queryStreamModes, runParams, threadParams } from "../shapes.ts";
 
 const SSE = { 200: { description: "Server-sent events.", media: "text/event-stream" } } as const;
 const LAST_EVENT_ID = "Last-Event-ID";

@@ -1,7 +1,8 @@
 import { z } from "zod";
-import { listRunsQuerySchema, runSchema } from "../../protocol/runs.ts";
+import { listedRunSchema, listRunsQuerySchema, runSchema } from "../../protocol/runs.ts";
 import { answer, empty, json } from "../answers.ts";
 import { IDEMPOTENCY_HEADER } from "../idempotency.ts";
+import { onlyFields } from "../only-fields.ts";
 import { addressOf, operation } from "../operation.ts";
 import { prepareRun, RUN_BODY, startAndFollow, startInBackground, STREAM_QUERY } from "../run-requests.ts";
 import { runParams, threadParams } from "../shapes.ts";
@@ -67,13 +68,14 @@ const list = operation({
   tag: "runs",
   summary: "Runs of a thread, newest first.",
   params: threadParams,
-  query: { schema: listRunsQuerySchema, unsupported: { options: ["select"] } },
-  responses: { 200: { description: "One page.", schema: z.array(runSchema) } },
+  query: { schema: listRunsQuerySchema },
+  responses: { 200: { description: "One page.", schema: z.array(listedRunSchema) } },
   errors: ["not_found"],
   handle: async ({ params, query, principal, deps }) => {
     const address = addressOf(principal, params.thread_id);
-    const runs = await deps.threads.stub(address.owner, address.thread_id).listRuns(address, query);
-    return answer(runs, (page) => json(page));
+    const { select, ...asked } = query;
+    const runs = await deps.threads.stub(address.owner, address.thread_id).listRuns(address, asked);
+    return answer(runs, (page) => json(page.map((each) => onlyFields(each, select))));
   },
 });
 

@@ -14,7 +14,8 @@ import { answer, empty, json } from "../answers.ts";
 import { JSON_BODY_BYTES_MAX, RUN_BODY_BYTES_MAX } from "../bounds.ts";
 import { refuse } from "../errors.ts";
 import { addressOf, type Answer, type Call, operation } from "../operation.ts";
-import { queryFlag, threadParams } from "../shapes.ts";
+import { queryFlag } from "../../protocol/query-flag.ts";
+import { threadParams } from "../shapes.ts";
 
 const STATE = { description: "The state; with `select` those fields of it.", schema: threadStateSchema } as const;
 const HISTORY = {

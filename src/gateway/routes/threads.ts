@@ -1,6 +1,7 @@
 import { z } from "zod";
 import {
   countThreadsBodySchema,
+  getThreadQuerySchema,
   createThreadBodySchema,
   listedThreadSchema,
   patchThreadBodySchema,
@@ -12,12 +13,13 @@ import {
 } from "../../protocol/threads.ts";
 import { tokenUsageSchema } from "../../protocol/token-usage.ts";
 import { answer, empty, json } from "../answers.ts";
-import { JSON_BODY_BYTES_MAX } from "../bounds.ts";
+import { JSON_BODY_BYTES_MAX, RUN_BODY_BYTES_MAX } from "../bounds.ts";
 import { addressOf, operation } from "../operation.ts";
 import { toListedThread } from "../listed-thread.ts";
 import { paginationHeaders } from "../pagination.ts";
 import { copyThread } from "../thread-copy.ts";
-import { queryFlag, threadParams } from "../shapes.ts";
+import { queryFlag } from "../../protocol/query-flag.ts";
+import { threadParams } from "../shapes.ts";
 
 const THREAD = { description: "The thread.", schema: threadSchema } as const;
 
@@ -26,11 +28,10 @@ const create = operation({
   path: "/threads",
   id: "createThread",
   tag: "threads",
-  summary: "Creates a thread.",
+  summary: "Creates a thread, with the states before it where they are given.",
   body: {
     schema: createThreadBodySchema,
-    bytesMax: JSON_BODY_BYTES_MAX,
-    unsupported: { options: UNSUPPORTED_THREAD_OPTIONS.create },
+    bytesMax: RUN_BODY_BYTES_MAX,
   },
   responses: { 200: THREAD },
   errors: ["already_exists"],
@@ -135,11 +136,12 @@ const get = operation({
   tag: "threads",
   summary: "One thread with its values and interrupts.",
   params: threadParams,
+  query: { schema: getThreadQuerySchema },
   responses: { 200: THREAD },
   errors: ["not_found"],
-  handle: async ({ params, principal, deps }) => {
+  handle: async ({ params, query, principal, deps }) => {
     const address = addressOf(principal, params.thread_id);
-    const found = await deps.threads.stub(address.owner, address.thread_id).getThread(address);
+    const found = await deps.threads.stub(address.owner, address.thread_id).getThread(address, query.include);
     return answer(found, (thread) => json(thread));
   },
 });
@@ -149,19 +151,20 @@ const patch = operation({
   path: "/threads/:thread_id",
   id: "patchThread",
   tag: "threads",
-  summary: "Merges metadata, key by key.",
+  summary: "Merges metadata, key by key, and sets how long the thread lives.",
   params: threadParams,
   headers: { Prefer: "`return=minimal` answers 204 without a body." },
   body: {
     schema: patchThreadBodySchema,
     bytesMax: JSON_BODY_BYTES_MAX,
-    unsupported: { options: UNSUPPORTED_THREAD_OPTIONS.patch },
   },
   responses: { 200: THREAD, 204: { description: "Patched." } },
   errors: ["not_found"],
   handle: async ({ params, body, principal, request, deps }) => {
     const address = addressOf(principal, params.thread_id);
-    const patched = await deps.threads.stub(address.owner, address.thread_id).patchThread(address, body.metadata);
+    const patched = await deps.threads
+      .stub(address.owner, address.thread_id)
+      .patchThread(address, body.metadata ?? {}, body.ttl);
     const minimal = /\breturn=minimal\b/.test(request.headers.get("prefer") ?? "");
     return answer(patched, (thread) => (minimal ? empty(204) : json(thread)));
   },

@@ -16,6 +16,7 @@ import {
   RUN_SCHEMA,
   RUN_USAGE_SCHEMA,
   THREAD_DELETION_SCHEMA,
+  THREAD_TTL_SCHEMA,
 } from "./run-schema.ts";
 import { TOOL_START_SCHEMA } from "./tool-start-store.ts";
 import { WEBHOOK_SCHEMA } from "./webhook-store.ts";
@@ -36,6 +37,7 @@ export const OBJECT_SCHEMA: readonly SchemaStep[] = [
   IDEMPOTENCY_SCHEMA,
   THREAD_DELETION_SCHEMA,
   CHECKPOINT_ORDER_SCHEMA,
+  THREAD_TTL_SCHEMA,
 ];
 
 /** Brings storage to the code's schema; cheap when it is there (two small reads). */

@@ -93,6 +93,12 @@ export const RUN_MULTITASK_SCHEMA: SchemaStep = {
   ],
 };
 
+/** How long the thread lives, where a client said so. */
+export const THREAD_TTL_SCHEMA: SchemaStep = {
+  id: "thread-ttl-1",
+  statements: ["ALTER TABLE thread ADD COLUMN ttl TEXT"],
+};
+
 /** Since when the thread is to be gone: what a deletion writes first, so that whoever wakes next finishes it. */
 export const THREAD_DELETION_SCHEMA: SchemaStep = {
   id: "thread-deletion-1",

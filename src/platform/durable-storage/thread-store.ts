@@ -18,6 +18,14 @@ export interface ThreadRecord {
   readonly epoch: number;
 }
 
+/** PERSISTED in `ttl`: fields are only added. */
+export interface ThreadTtl {
+  readonly v: 1;
+  readonly minutes: number;
+  /** Milliseconds since the epoch. */
+  readonly expiresAt: number;
+}
+
 interface ThreadRow extends Record<string, SqlStorageValue> {
   owner: string;
   thread_id: string;
@@ -63,6 +71,16 @@ export class ThreadStore {
   /** There is no way back. */
   markDeleting(now: number): void {
     this.#sql.exec("UPDATE thread SET deleting_since = ? WHERE id = 1 AND deleting_since IS NULL", now);
+  }
+
+  /** `undefined` for a thread that nobody bounded. */
+  ttl(): ThreadTtl | undefined {
+    const [row] = this.#sql.exec<{ ttl: string | null }>("SELECT ttl FROM thread WHERE id = 1").toArray();
+    return row?.ttl == null ? undefined : (JSON.parse(row.ttl) as ThreadTtl);
+  }
+
+  saveTtl(ttl: ThreadTtl): void {
+    this.#sql.exec("UPDATE thread SET ttl = ? WHERE id = 1", JSON.stringify(ttl));
   }
 
   save(thread: ThreadRecord): void {

@@ -49,9 +49,6 @@ it("a thread gets the client's id, or a fresh one", async () => {
 });
 
 it.each([
-  ["POST", "/threads", { supersteps: [{ updates: [] }] }, "supersteps"],
-  ["POST", "/threads", { ttl: 60 }, "ttl"],
-  ["PATCH", "/threads/t", { metadata: {}, ttl: 60 }, "ttl"],
   ["POST", "/threads/search", { select: ["values"] }, "select"],
   ["POST", "/threads/search", { values: {} }, "values"],
   ["POST", "/threads/search", { sort_by: "state_updated_at" }, "sort_by"],
