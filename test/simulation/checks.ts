@@ -67,6 +67,8 @@ function checkTold(
       if (isWoken) world.count("a run that was accepted is rolled back at rest");
       if (!clients.mayBeRolledBack(place)) world.violate("P1", `run ${runId} was accepted and is gone`);
     } else if (!ENDED.has(run.status)) world.violate("P1", `run ${runId} was accepted and is ${run.status} at rest`);
+    else if (clients.rollbacks.has(runId))
+      world.violate("P3", `run ${runId} was to be rolled back and is ${run.status} at rest`);
   }
   for (const { batchId } of clients.batches.filter((batch) => batch.place === place)) {
     const [batch] = platform.d1.rows<{ status: string }>("SELECT status FROM batches WHERE batch_id = ?", batchId);
@@ -78,7 +80,11 @@ function checkTold(
 
 interface Body {
   readonly input?: { readonly steps: readonly StepKind[] } | null;
-  readonly command?: { readonly update?: { readonly edits?: readonly string[] } | null } | null;
+  readonly command?: {
+    /** By the question it answers. */
+    readonly resume?: Readonly<Record<string, unknown>>;
+    readonly update?: { readonly edits?: readonly string[] } | null;
+  } | null;
 }
 
 function bodyOf({ command }: RunRow): Body {
@@ -86,7 +92,8 @@ function bodyOf({ command }: RunRow): Body {
 }
 
 /** P1 and P5: each run ended, and as what it did. */
-function checkRun({ world, platform, clients }: Stage, place: ThreadPlace, run: RunRow): void {
+function checkRun(stage: Stage, place: ThreadPlace, run: RunRow): void {
+  const { world, platform, clients } = stage;
   const { run_id: runId, status } = run;
   const { ledger } = platform;
   world.count(`a run is ${run.interrupts === null ? status : "waiting"} at rest`);
@@ -98,11 +105,24 @@ function checkRun({ world, platform, clients }: Stage, place: ThreadPlace, run: 
     world.violate("P5", `run ${runId} is a success without ${open.join(", ")} of ${steps.join(", ")}`);
   }
   const isCancelled = clients.cancelsAsked.has(runId) || clients.asked(place).size > 0;
-  if (run.interrupts !== null && !steps.includes("ask"))
-    world.violate("P5", `run ${runId} waits for an answer and asks nothing`);
+  checkWait(stage, place, run);
   if (status === "interrupted" && run.interrupts === null && !isCancelled)
     world.violate("P5", `run ${runId} is interrupted and nobody cancelled it`);
-  if (status === "error") checkError(world, run, steps.slice(from));
+  if (status === "error") checkError(platform, run, steps.slice(from));
+}
+
+/** P1 and P5: a run that waits asks for what it has not been given. */
+function checkWait({ world, platform }: Stage, { values }: ThreadPlace, run: RunRow): void {
+  if (run.interrupts === null) return;
+  const { owner = run.run_id, steps = [] } = platform.ledger.begun.get(run.run_id) ?? {};
+  if (!steps.includes("ask")) world.violate("P5", `run ${run.run_id} waits for an answer and asks nothing`);
+  const asked = (JSON.parse(run.interrupts) as { id: string }[]).map(({ id }) => id);
+  const given = Object.keys(bodyOf(run).command?.resume ?? {});
+  if (asked.some((id) => given.includes(id)))
+    world.violate("P1", `run ${run.run_id} brought an answer and waits for it: ${run.interrupts}`);
+  const { runId, done = 0 } = (values ?? {}) as Partial<StepState>;
+  if (runId === owner && asked.length === 0 && platform.ledger.isStepCommitted(owner, done, "ask"))
+    world.violate("P1", `run ${run.run_id} waits at step ${done}, which has its answer`);
 }
 
 /**
@@ -151,13 +171,16 @@ function checkEdits(world: World, edits: readonly string[], runs: readonly RunRo
   }
 }
 
-function checkError(world: World, run: RunRow, steps: readonly string[]): void {
+function checkError(platform: Platform, run: RunRow, steps: readonly string[]): void {
+  const { world } = platform;
   const { run_id: runId, error } = run;
   const { error: name, message } = JSON.parse(error ?? "{}") as { error?: string; message?: string };
   world.count(`a run's error: ${name}`);
   if (name === "RecoveryError") {
-    // A clock that jumps makes a window of its own; otherwise a handful of crashes is no reason to give up (P4).
-    if (world.deaths < 2) world.violate("P4", `run ${runId} was given up after ${world.deaths} crashes: ${message}`);
+    // A clock that jumps makes a window of its own; otherwise only deaths spend attempts, and a deploy is none (P4).
+    const needed = /attempts without progress/.test(message ?? "") ? platform.recoveryAttempts + 1 : 2;
+    const deaths = world.deaths - world.deploys;
+    if (deaths < needed) world.violate("P4", `run ${runId} was given up after ${deaths} deaths: ${message}`);
   } else if (name === "RunNotStartedError") {
     // It waited its turn, and then fitted nothing.
     if (bodyOf(run).input) world.violate("P5", `run ${runId} brought its input and could not start: ${message}`);

@@ -33,6 +33,8 @@ export class Clients {
   readonly batches: ToldBatch[] = [];
   /** Ids of runs and batches somebody asked to cancel, whatever the answer was. */
   readonly cancelsAsked = new Set<string>();
+  /** Runs whose rollback was accepted. */
+  readonly rollbacks = new Set<string>();
   readonly #keys = new Map<string, Set<string>>();
   readonly #ends = new Map<string, BatchWish["items"][number]>();
   readonly #itemRuns = new Map<string, number>();
@@ -105,9 +107,10 @@ export class Clients {
 
   async #command(place: ThreadPlace, wish: CommandWish): Promise<void> {
     const { answer, update, goto, strategy } = this.#once(place, wish);
+    // Taken before anything is waited for: others ask meanwhile.
+    const token = `edit ${this.#asked}`;
     const read = await this.#platform.call(place, (object) => object.getThread(place.address));
     const [asked] = read.ok ? Object.values(read.value.interrupts).flat() : [];
-    const token = `edit ${this.#asked}`;
     const named = { [asked?.id ?? "0".repeat(32)]: `answer to ${asked?.id ?? "nobody"}` };
     const command = {
       ...(answer === null ? {} : { resume: answer === "named" ? named : "an answer" }),
@@ -185,6 +188,7 @@ export class Clients {
     const cancelled = await this.#platform.call(place, (object) => {
       return object.cancelRun(place.address, run.runId, { wait, action });
     });
+    if (cancelled.ok && action === "rollback") this.rollbacks.add(run.runId);
     this.#platform.world.count(`cancel, ${action}: ${cancelled.ok ? "accepted" : cancelled.error.code}`);
   }
 

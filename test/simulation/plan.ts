@@ -2,7 +2,7 @@
  * What a seed means: what clients ask for, when, and which faults come in between. Plain data, so that a failing
  * schedule is made smaller by taking faults out. Moments are counted in effects, not in time.
  */
-import type { CancelAction, MultitaskStrategy } from "../../src/domain/run/multitask.ts";
+import { CANCEL_ACTIONS, type CancelAction, type MultitaskStrategy } from "../../src/domain/run/multitask.ts";
 import { Random } from "./random.ts";
 import type { StepKind } from "./step-state.ts";
 
@@ -86,6 +86,8 @@ export function planOf(seed: number): Plan {
   const random = new Random(seed, "plan");
   const threads = random.chance(0.75) ? ["alice"] : ["alice", "bob"];
   const count = 1 + random.int(5);
+  // A run that is taken back before D1 has heard of it, by an instance that another one replaces.
+  const isTakenBack = random.chance(0.06);
   const horizon = 10 + count * EFFECTS_PER_REQUEST;
   const moments = <T>(many: number, make: () => T): Moment<T>[] =>
     Array.from({ length: many }, () => ({ at: random.int(horizon), what: make() }));
@@ -94,6 +96,8 @@ export function planOf(seed: number): Plan {
     ...moments(count, () => request(random, threads.length)),
     ...answers(random, { threads: threads.length, horizon, count }),
     ...(random.chance(0.15) ? endedChild(random) : []),
+    ...(random.chance(0.1) ? twiceEnded(random) : []),
+    ...(isTakenBack ? [{ at: 1, what: TAKEN_BACK }] : []),
   ]);
   // Between the commits of one request is where an object dies worst, and chance alone seldom strikes there.
   const struck = requests.filter(() => random.chance(0.2));
@@ -108,7 +112,12 @@ export function planOf(seed: number): Plan {
     recoveryAttempts: random.pick([1, 3, 10]),
     isNew: random.chance(0.1),
     requests,
-    faults: inOrder([...deaths, ...moments(random.int(6), () => fault(random, threads.length))]),
+    faults: inOrder([
+      ...deaths,
+      ...moments(random.int(6), () => fault(random, threads.length)),
+      ...(random.chance(0.1) ? deploysInARow(random) : []),
+      ...(isTakenBack ? [{ at: 2 + random.int(3), what: { kind: "zombie", thread: 0 } as const }] : []),
+    ]),
   };
 }
 
@@ -145,6 +154,16 @@ function endedChild(random: Random): Moment<Request>[] {
     { at, what: { kind: "run", thread: 0, run: { ...child, afterSeconds: null } } },
     { at: at + 2 + random.int(8), what: { kind: "cancel_task", thread: 0, nth: 0 } },
   ];
+}
+
+const TAKEN_BACK: Request = { kind: "cancel", thread: 0, wait: false, action: "rollback", nth: 0 };
+
+/** Who asks twice may mean something else the second time. */
+function twiceEnded(random: Random): Moment<Request>[] {
+  const at = 1 + random.int(4);
+  return [random.pick(CANCEL_ACTIONS), "rollback" as const].map((action, nth) => {
+    return { at: at + nth, what: { kind: "cancel", thread: 0, wait: false, action, nth: 0 } };
+  });
 }
 
 function asking(random: Random): StepKind[] {
@@ -223,6 +242,15 @@ function fault(random: Random, threads: number): Fault {
   if (draw < 0.88) return { kind: "fail_send" };
   if (draw < 0.93) return clock(random);
   return draw < 0.98 ? { kind: "deploy", maxRunning: 1 + random.int(4) } : { kind: "cron" };
+}
+
+/** Each takes the object from under a run that has hardly gone on since the one before. */
+function deploysInARow(random: Random): Moment<Fault>[] {
+  let at = 1 + random.int(3);
+  return Array.from({ length: 3 }, () => {
+    at += 1 + random.int(4);
+    return { at, what: { kind: "deploy", maxRunning: 1 + random.int(4) } };
+  });
 }
 
 function clock(random: Random): Fault {

@@ -175,6 +175,7 @@ export class Platform {
       sendWake: (wake) => this.world.effect(process, "queue", () => this.#send(wake)),
       now: () => this.world.now(this.skew.objects),
       newId,
+      version: `v${this.version}`,
       observe: ({ admission }) => {
         place.admission = admission;
       },
@@ -204,12 +205,13 @@ export class Platform {
     if (fault === "dead_letter") this.deadLetters.push(message);
   }
 
-  /** The instance is gone, whatever it was doing. */
-  crash(place: ThreadPlace): void {
+  /** The instance is gone, whatever it was doing. False when there was none. */
+  crash(place: ThreadPlace): boolean {
     const { instance } = place;
-    if (instance === undefined) return;
+    if (instance === undefined) return false;
     this.world.died(instance, "crashes");
     this.#bury(place, instance);
+    return true;
   }
 
   /** It dies by itself, right before a later commit. */

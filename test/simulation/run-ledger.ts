@@ -109,12 +109,16 @@ export class RunLedger {
   }
 
   /** P5: a result is what the child returned. */
-  endTask(taskId: string, result: ToolMessage): void {
+  endTask(process: Process, taskId: string, result: ToolMessage): void {
+    if (!process.isAlive || process.isGateBroken) return;
     const status = String(result.additional_kwargs["subagent_status"]);
     this.#world.count(`a child is ${status}`);
     this.taskEnds.set(taskId, status);
     if (status === "completed" && result.text !== `result of ${taskId}`)
       this.#world.violate("P5", `delegation ${taskId} is completed with ${result.text}`);
+    const refusal = result.additional_kwargs["subagent_error_code"];
+    if (status === "failed" && refusal === undefined)
+      this.#world.violate("P5", `delegation ${taskId} failed for no reason of its own: ${result.text}`);
   }
 
   /** P8: no more slots are held than there are. */

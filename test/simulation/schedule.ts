@@ -160,7 +160,7 @@ function inject(fault: Fault, stage: Stage): void {
     case "deploy":
       platform.maxRunning = fault.maxRunning;
       platform.version += 1;
-      for (const place of platform.places) platform.crash(place);
+      for (const place of platform.places) if (platform.crash(place)) world.deploys += 1;
       return;
     case "cron":
       platform.sweep().catch((error: unknown) => world.note(`sweep failed: ${String(error)}`));

@@ -198,10 +198,10 @@ class StepGraph {
   }
 
   async #delegate(kind: StepKind, part: string, { runId, threadId, signal }: Drive) {
-    const { ledger } = this.#ports;
+    const { ledger, process } = this.#ports;
     const steps = CHILDREN[kind]?.steps ?? 1;
     const result = await this.#children.delegate({ runId, threadId, taskId: part, steps, signal });
-    if (!signal.aborted) ledger.endTask(part, result);
+    if (!signal.aborted) ledger.endTask(process, part, result);
     return result;
   }
 

@@ -50,8 +50,9 @@ export class World {
   #elapsed = 0;
   #ids = 0;
   steps = 0;
-  /** How many instances of objects were lost. */
+  /** How many instances of objects were lost, and how many of these to a deploy. */
   deaths = 0;
+  deploys = 0;
   readonly #isTracing: boolean;
 
   constructor(seed: number, { isTracing = false } = {}) {
