@@ -235,6 +235,30 @@ describe("client.threads", () => {
     expect(await statusOf(client.threads.get(gone))).toBe(404);
   });
 
+  it("makes a thread with a history and a life; lists its runs by fields", async () => {
+    const said = (type: string, content: string) => ({ messages: [{ type, content }] });
+    const { thread_id: threadId } = await client.threads.create({
+      graphId: LEAD,
+      supersteps: [
+        { updates: [{ values: said("human", "What is 1+1?"), asNode: "__start__" }] },
+        { updates: [{ values: said("ai", "2"), asNode: "model" }] },
+      ],
+      ttl: 60,
+    });
+    const values = await client.runs.wait(threadId, LEAD, human("@ say more"));
+    expect((values as LeadValues).messages.map(({ content }) => content)).toEqual([
+      "What is 1+1?",
+      "2",
+      "@ say more",
+      "more",
+    ]);
+    const listed = await client.runs.list(threadId, { select: ["status", "multitask_strategy"] });
+    expect(listed).toEqual([{ status: "success", multitask_strategy: "reject" }]);
+    await client.threads.update(threadId, { ttl: { ttl: 120, strategy: "delete" } });
+    const shown = await client.threads.get(threadId, { include: ["ttl"] });
+    expect(shown).toMatchObject({ thread_id: threadId, ttl: { strategy: "delete", ttl_minutes: 120 } });
+  });
+
   it("copies a thread with its history; what the copy does then is its own", async () => {
     const threadId = await newThread();
     await client.runs.wait(threadId, "versioned", { input: { gate: threadId } });

@@ -24,7 +24,8 @@ function streamed(bytes: number): { body: ReadableStream<Uint8Array>; read: () =
 }
 
 it.each([
-  ["POST", "/threads", JSON_BODY_BYTES_MAX],
+  ["POST", "/threads", RUN_BODY_BYTES_MAX],
+  ["POST", "/threads/search", JSON_BODY_BYTES_MAX],
   ["POST", "/threads/t/runs", RUN_BODY_BYTES_MAX],
   ["POST", "/threads/t/batches", BATCH_BODY_BYTES_MAX],
   ["PUT", "/threads/t/files/a.txt", FILE_BYTES_MAX],
