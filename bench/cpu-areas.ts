@@ -116,7 +116,9 @@ function sharesOf(
   const spent = new Map<string, number>();
   for (const [index, id] of samples.entries()) {
     const area = areaOf(id);
-    if (area !== "(idle)") spent.set(area, (spent.get(area) ?? 0) + (timeDeltas[index] ?? 0));
+    // A sample that stands for much more than its interval is of a process that waited for a core.
+    const time = Math.min(timeDeltas[index] ?? 0, 2 * SAMPLE_MICROSECONDS);
+    if (area !== "(idle)") spent.set(area, (spent.get(area) ?? 0) + time);
   }
   const all = [...spent.values()].reduce((sum, time) => sum + time, 0);
   const shares = [...spent].map(([area, time]) => ({ area, share: time / all }));
