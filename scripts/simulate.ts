@@ -17,7 +17,7 @@ import { type Mutant, MUTANTS } from "../test/simulation/mutants.ts";
 
 type Runner = typeof import("../test/simulation/run-schedules.ts");
 
-/** Within so many every mutant is found; most within 50. */
+/** Within so many every mutant is found; most within 50. None may be needed by chance: the seeds are fixed. */
 const MUTANT_SCHEDULES_MAX = 400;
 const SEEDS = 2 ** 31;
 
@@ -111,7 +111,7 @@ function runChild(args: readonly string[]): Promise<number> {
 async function runMutants(): Promise<void> {
   for (const mutant of MUTANTS) {
     const { runSchedules } = await runner(mutant);
-    const { ran, failed } = await runSchedules(1, MUTANT_SCHEDULES_MAX);
+    const { ran, failed } = await runSchedules(mutant.firstSeed ?? 1, MUTANT_SCHEDULES_MAX);
     const [found] = failed;
 
     print(

@@ -18,15 +18,7 @@ async function simulate(...args: string[]): Promise<{ readonly output: string; r
   );
 }
 
-/** Each once failed: how, and what is at fault, is told in docs/simulation.md. */
-const PINNED = [3_896, 1_712_260_984];
-
 describe("objects, D1, queue and clock under faults", () => {
-  it.concurrent.each(PINNED)("seed %i, which once failed, holds", { timeout: 60_000 }, async (seed) => {
-    const { output, failed } = await simulate("--from", String(seed), "--schedules", "1");
-    expect(failed, output).toBe(false);
-  });
-
   it.concurrent("P1 to P8 hold after each of the same 5,000 schedules", { timeout: 600_000 }, async () => {
     const { output, failed } = await simulate("--from", "1", "--schedules", SCHEDULES);
     expect(failed, output).toBe(false);
@@ -69,7 +61,7 @@ describe("faults put into the domain on purpose", () => {
     expect(failed, output).toBe(false);
     const found = output.split("\n").flatMap((line) => /^found (\S+)/.exec(line)?.[1] ?? []);
     expect(found).toEqual(MUTANTS.map(({ name }) => name));
-    expect(found.length).toBeGreaterThanOrEqual(10);
+    expect(found.length).toBeGreaterThanOrEqual(20);
     // oxlint-disable-next-line no-console -- how many schedules each took is what tells whether the checks see well
     console.log(output.trim());
   });
