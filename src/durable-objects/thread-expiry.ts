@@ -20,8 +20,9 @@ export class ThreadExpiry implements AlarmSource {
     this.#context = context;
   }
 
-  /** While a run is active its end arms the alarm again. */
+  /** While a run is active its end arms the alarm again; a deletion that was begun has its own pace. */
   nextDueAt(): number | undefined {
+    if (this.#context.isClosing || this.#context.threads.isDeleting()) return undefined;
     const ttl = this.#context.threads.ttl();
     return ttl === undefined || this.#isActive() ? undefined : ttl.expiresAt;
   }

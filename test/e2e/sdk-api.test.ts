@@ -246,7 +246,7 @@ describe("client.threads", () => {
       ttl: 60,
     });
     const values = await client.runs.wait(threadId, LEAD, human("@ say more"));
-    expect((values as LeadValues).messages.map(({ content }) => content)).toEqual([
+    expect((values as unknown as LeadValues).messages.map(({ content }) => content)).toEqual([
       "What is 1+1?",
       "2",
       "@ say more",

@@ -7,7 +7,7 @@ import { completed, wake as batchWake } from "../../support/batches.ts";
 import { plainTool, succeeded } from "../../support/agent-fixture.ts";
 import { eventually } from "../../support/eventually.ts";
 import { threadRows } from "../../support/owned-rows.ts";
-import { startRun, type ThreadWakes, withWakes } from "../../support/thread-wakes.ts";
+import { startRun, type ThreadWakes, tomorrow, withWakes } from "../../support/thread-wakes.ts";
 
 /** More than a deletion asks; a loop that never gets through fails instead of going on. */
 const STEPS_MAX = 60;
@@ -192,5 +192,27 @@ it("a deletion that comes to D1 has ended every run: the one at work, and the on
       { status: "interrupted", cancel },
       { status: "interrupted", attempt: 0, cancel },
     ]);
+  });
+});
+
+it("a deletion at the end of the thread's life that dies has an alarm of its own to go on with", async () => {
+  await withWakes(async (thread) => {
+    const clock = { now: tomorrow() };
+    const runtime = await thread.wake({ now: () => clock.now });
+    const address = { v: 1, owner: "alice", thread_id: thread.threadId, role: "user" } as const;
+    await runtime.threads.create(address, { metadata: {}, if_exists: "raise", ttl: { ttl: 1 } });
+    await runtime.arm();
+    const endsAt = await thread.storage.getAlarm();
+    expect(endsAt).toBe(clock.now + 60_000);
+    expect(runtime.isOver()).toBe(false);
+    clock.now = endsAt!;
+    // It fired: it is gone.
+    await thread.storage.deleteAlarm();
+    expect(runtime.isOver()).toBe(true);
+    runtime.context.flush.forgetThread = () => Promise.reject(new Error("killed"));
+    await expect(runtime.deletion.run()).rejects.toThrow("killed");
+    expect(await thread.storage.getAlarm()).toBeGreaterThan(clock.now);
+    await thread.sleeping({ now: () => clock.now }).onAlarm();
+    expect(await leftOf(thread, "none")).toEqual(NOTHING);
   });
 });
