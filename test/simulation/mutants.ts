@@ -95,8 +95,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: "a-clock-set-back-hides-what-was-put",
     file: "platform/durable-storage/checkpoint-order.ts",
-    from: "if (id > before && id > above) return null;",
-    to: "return null;",
+    from: "if (id > before && id > above) return { latePosition: null, isNew: true };",
+    to: "return { latePosition: null, isNew: true };",
     breaks: "P1: what was committed behind a clock that was set back is not found",
   },
   {

@@ -19,7 +19,7 @@ async function simulate(...args: string[]): Promise<{ readonly output: string; r
 }
 
 describe("objects, D1, queue and clock under faults", () => {
-  it.concurrent("P1 to P8 hold after each of the same 5,000 schedules", { timeout: 600_000 }, async () => {
+  it.concurrent("P1 to P8 hold after each of the same 5,000 schedules", { timeout: 900_000 }, async () => {
     const { output, failed } = await simulate("--from", "1", "--schedules", SCHEDULES);
     expect(failed, output).toBe(false);
     expect(output).toContain(`${SCHEDULES} schedules`);
@@ -28,7 +28,7 @@ describe("objects, D1, queue and clock under faults", () => {
 
   it.concurrent(
     "P1 to P8 hold after each of 5,000 schedules nobody has seen before",
-    { timeout: 600_000 },
+    { timeout: 900_000 },
     async () => {
       const { output, failed } = await simulate("--schedules", SCHEDULES);
       expect(failed, output).toBe(false);
@@ -56,7 +56,7 @@ describe("floors", () => {
 });
 
 describe("faults put into the domain on purpose", () => {
-  it("finds every one of the named mutants", { timeout: 600_000 }, async () => {
+  it("finds every one of the named mutants", { timeout: 900_000 }, async () => {
     const { output, failed } = await simulate("--mutants");
     expect(failed, output).toBe(false);
     const found = output.split("\n").flatMap((line) => /^found (\S+)/.exec(line)?.[1] ?? []);
