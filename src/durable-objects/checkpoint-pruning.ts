@@ -16,10 +16,12 @@ export class CheckpointPruning {
 
   async prune(): Promise<void> {
     const kept = this.#context.deps.config.runtime.checkpoint_runs_kept;
-    const bases = this.#context.runs.newestBases(kept).map((base) => base && this.#positionOf(base));
-    const keepFrom = decideKeepFrom(bases, kept);
+    const newest = this.#context.runs.newestBases(kept);
+    const oldest = newest.at(-1);
+    if (oldest === undefined) return;
+    const keepFrom = decideKeepFrom(this.#positionsOf(newest.map(({ base }) => base)), kept);
     if (keepFrom === null) return;
-    this.#expireFrames(keepFrom);
+    this.#expireFrames(keepFrom, oldest.runId);
     await this.#pruneBefore(keepFrom);
   }
 
@@ -32,8 +34,13 @@ export class CheckpointPruning {
     return this.#pruneBefore(head);
   }
 
-  #positionOf(checkpointId: string): string {
-    return this.#context.saver.positionOf(this.#context.threadId, checkpointId);
+  #positionsOf(bases: readonly (string | null)[]): (string | null)[] {
+    const { saver, threadId } = this.#context;
+    const positions = saver.positionsOf(
+      threadId,
+      bases.map((base) => base ?? ""),
+    );
+    return bases.map((base, place) => base && (positions[place] ?? base));
   }
 
   async #pruneBefore(keepFrom: string): Promise<boolean> {
@@ -49,13 +56,17 @@ export class CheckpointPruning {
     return pruned.ok;
   }
 
-  /** Frames of a run name checkpoints behind its base: they stay as long as those do, whatever was accepted since. */
-  #expireFrames(keepFrom: string): void {
+  /**
+   * Frames of a run name checkpoints behind its base: they stay as long as those do, whatever was accepted since. Those of
+   * the runs that are kept stay: nothing is asked about `oldestKept` and what was accepted after it.
+   */
+  #expireFrames(keepFrom: string, oldestKept: string): void {
     const { frames, runs } = this.#context;
     for (const runId of frames.runs()) {
+      if (runId >= oldestKept) return;
       const run = runs.find(runId);
-      if (run === undefined || (isTerminal(run.status) && this.#positionOf(run.baseCheckpointId ?? "") < keepFrom))
-        frames.expire(runId);
+      const [base] = this.#positionsOf([run?.baseCheckpointId ?? null]);
+      if (run === undefined || (isTerminal(run.status) && (base ?? "") < keepFrom)) frames.expire(runId);
     }
   }
 }

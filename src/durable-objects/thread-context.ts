@@ -324,8 +324,8 @@ export class ThreadContext {
       storage: this.storage,
       sql: this.meter.labelled("checkpoints"),
       hook,
-      // There before the first context was; asked again at every write it would be two reads each.
-      ensureSchema: () => {},
+      // There before the first context was; asked again each time they would cost more than most reads.
+      hasTables: true,
     });
   }
 

@@ -77,6 +77,15 @@ export function newestOf(heads: readonly PlacedCheckpoint[]): PlacedCheckpoint |
   return heads.toSorted((a, b) => (a.position < b.position ? 1 : -1))[0];
 }
 
+/** Of several checkpoints, in their order, as `positionOf`. One statement, which finds nothing while no clock was set back. */
+export function positionsOf(sql: SqlExecutor, threadId: string, checkpointIds: readonly string[]): string[] {
+  const query = `SELECT checkpoint_id AS id, late_position AS position FROM checkpoints
+    WHERE thread_id = ? AND late_position IS NOT NULL AND checkpoint_id IN (SELECT value FROM json_each(?))`;
+  const late = sql.exec<{ id: string; position: string }>(query, threadId, JSON.stringify(checkpointIds)).toArray();
+  const positions = new Map(late.map(({ id, position }) => [id, position]));
+  return checkpointIds.map((id) => positions.get(id) ?? id);
+}
+
 /** Of a checkpoint in whichever namespace; its id where it is gone. */
 export function positionOf(sql: SqlExecutor, threadId: string, checkpointId: string): string {
   const query = `SELECT late_position AS position FROM checkpoints

@@ -29,7 +29,7 @@ import {
 } from "./checkpoint-document.ts";
 import type { CheckpointKey } from "./checkpoint-key.ts";
 import { selectChildNamespaces, selectKeys } from "./checkpoint-listing.ts";
-import { findNewest, placeOf, positionOf } from "./checkpoint-order.ts";
+import { findNewest, placeOf, positionsOf } from "./checkpoint-order.ts";
 import { configOf, readDeltaHistory, readTuple } from "./checkpoint-reader.ts";
 import {
   type CheckpointRow,
@@ -52,22 +52,25 @@ export interface DurableCheckpointSaverOptions {
   /** Counts rows when given; must execute on the same storage. */
   readonly sql?: SqlExecutor;
   readonly hook?: CommitHook;
-  /** Called before each write; makes the tables unless the first command already did. */
-  readonly ensureSchema?: () => void;
+  /**
+   * Set where the tables are there for as long as the saver is: then neither is a read preceded by a look for them, nor
+   * does a write make them.
+   */
+  readonly hasTables?: true;
 }
 
 export class DurableCheckpointSaver extends BaseCheckpointSaver {
   readonly #storage: DurableObjectStorage;
   readonly #sql: SqlExecutor;
   readonly #hook: CommitHook | undefined;
-  readonly #ensureSchema: () => void;
+  readonly #hasTables: boolean;
 
   constructor(options: DurableCheckpointSaverOptions) {
     super(new StateSerializer());
     this.#storage = options.storage;
     this.#sql = options.sql ?? options.storage.sql;
     this.#hook = options.hook;
-    this.#ensureSchema = options.ensureSchema ?? (() => ensureSchema(options.storage));
+    this.#hasTables = options.hasTables ?? false;
   }
 
   override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
@@ -77,7 +80,7 @@ export class DurableCheckpointSaver extends BaseCheckpointSaver {
 
   /** Newest first within a namespace. Keys are taken at the start; a checkpoint deleted meanwhile is left out. */
   override async *list(config: RunnableConfig, options: CheckpointListOptions = {}): AsyncGenerator<CheckpointTuple> {
-    if (!hasSchema(this.#storage)) return;
+    if (!this.#hasSchema()) return;
     const filter = Object.entries(options.filter ?? {});
     let wanted = options.limit ?? Infinity;
     const keys = selectKeys(this.#sql, {
@@ -104,7 +107,7 @@ export class DurableCheckpointSaver extends BaseCheckpointSaver {
   ): Promise<RunnableConfig> {
     const key = { ...requireThread(config, "put a checkpoint"), checkpointId: checkpoint.id };
     const parentId: string | undefined = config.configurable?.["checkpoint_id"] || undefined;
-    this.#ensureSchema();
+    if (!this.#hasTables) ensureSchema(this.#storage);
     const parent =
       parentId === undefined
         ? undefined
@@ -131,7 +134,7 @@ export class DurableCheckpointSaver extends BaseCheckpointSaver {
     taskPath = "",
   ): Promise<void> {
     const key = { ...requireThread(config, "put writes"), checkpointId: requireCheckpointId(config) };
-    this.#ensureSchema();
+    if (!this.#hasTables) ensureSchema(this.#storage);
     const incoming = await serialiseWrites(this.serde, writes, taskPath);
     this.#storage.transactionSync(() => {
       const stored = findTaskWrites(this.#sql, key, taskId);
@@ -155,23 +158,23 @@ export class DurableCheckpointSaver extends BaseCheckpointSaver {
   }
 
   override async deleteThread(threadId: string): Promise<void> {
-    if (!hasSchema(this.#storage)) return;
+    if (!this.#hasSchema()) return;
     this.#storage.transactionSync(() => deleteThreadRows(this.#sql, threadId));
   }
 
   /** The id of the thread's newest checkpoint; `null` without one. Synchronous: one row read, its body left. */
   headId(threadId: string): string | null {
-    if (!hasSchema(this.#storage)) return null;
+    if (!this.#hasSchema()) return null;
     return findNewest(this.#sql, threadId, "")?.checkpointId ?? null;
   }
 
-  /** Where a checkpoint stands in the order of puts; positions compare as text. Its id where it is gone. */
-  positionOf(threadId: string, checkpointId: string): string {
-    return positionOf(this.#sql, threadId, checkpointId);
+  /** Where checkpoints stand in the order of puts; positions compare as text. The id of one that is gone. */
+  positionsOf(threadId: string, checkpointIds: readonly string[]): string[] {
+    return positionsOf(this.#sql, threadId, checkpointIds);
   }
 
   has(threadId: string, checkpointNs: string, checkpointId: string): boolean {
-    if (!hasSchema(this.#storage)) return false;
+    if (!this.#hasSchema()) return false;
     return selectKeys(this.#sql, { threadId, checkpointNs, checkpointId, limit: 1 }).length > 0;
   }
 
@@ -193,19 +196,23 @@ export class DurableCheckpointSaver extends BaseCheckpointSaver {
 
   /** The namespaces that hold checkpoints of a thread's children. Synchronous: keys only. */
   childNamespaces(threadId: string): string[] {
-    if (!hasSchema(this.#storage)) return [];
+    if (!this.#hasSchema()) return [];
     return selectChildNamespaces(this.#sql, threadId);
   }
 
   /** Deletes a child's rows: `nsPrefix` itself and all nested under it. Synchronous: joins the caller's transaction. */
   deleteNamespace(threadId: string, nsPrefix: string): void {
-    if (!hasSchema(this.#storage)) return;
+    if (!this.#hasSchema()) return;
     this.#storage.transactionSync(() => deleteNamespaceRows(this.#sql, threadId, nsPrefix));
+  }
+
+  #hasSchema(): boolean {
+    return this.#hasTables || hasSchema(this.#storage);
   }
 
   #find(config: RunnableConfig): CheckpointRow | undefined {
     const threadId = threadOf(config);
-    if (threadId === undefined || !hasSchema(this.#storage)) return undefined;
+    if (threadId === undefined || !this.#hasSchema()) return undefined;
     const checkpointNs = namespaceOf(config);
     const checkpointId = getCheckpointId(config);
     if (checkpointId === "") return findLatestCheckpoint(this.#sql, threadId, checkpointNs);
@@ -214,7 +221,7 @@ export class DurableCheckpointSaver extends BaseCheckpointSaver {
 
   #resolve(config: RunnableConfig): CheckpointKey | undefined {
     const threadId = threadOf(config);
-    if (threadId === undefined || !hasSchema(this.#storage)) return undefined;
+    if (threadId === undefined || !this.#hasSchema()) return undefined;
     const checkpointNs = namespaceOf(config);
     const checkpointId = getCheckpointId(config);
     if (checkpointId !== "") return { threadId, checkpointNs, checkpointId };

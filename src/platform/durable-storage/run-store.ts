@@ -254,13 +254,13 @@ export class RunStore {
       .map(toRecord);
   }
 
-  /** Base checkpoints of the newest runs that started, newest first; `null` for a run that started an empty thread. */
-  newestBases(limit: number): (string | null)[] {
-    const rows = this.#sql.exec<{ base_checkpoint_id: string | null }>(
-      "SELECT base_checkpoint_id FROM runs WHERE attempt > 0 ORDER BY run_id DESC LIMIT ?",
+  /** The newest runs that started, newest first, with their base checkpoints; `null` for one that started an empty thread. */
+  newestBases(limit: number): { readonly runId: string; readonly base: string | null }[] {
+    const rows = this.#sql.exec<{ run_id: string; base_checkpoint_id: string | null }>(
+      "SELECT run_id, base_checkpoint_id FROM runs WHERE attempt > 0 ORDER BY run_id DESC LIMIT ?",
       limit,
     );
-    return rows.toArray().map((row) => row.base_checkpoint_id);
+    return rows.toArray().map((row) => ({ runId: row.run_id, base: row.base_checkpoint_id }));
   }
 
   /** What each run that has ended used, by run; rows that say nothing are left out. */
