@@ -213,6 +213,12 @@ const runtimeSchema = z.strictObject({
   model_idle_seconds: integer(1, 600).default(60),
 });
 
+/** In D1, after the end; null keeps for ever. Frames have `runtime.frames_ttl_seconds`. */
+const retentionSchema = z.strictObject({
+  run_days: integer(1, 3_650).nullable().default(null),
+  batch_days: integer(1, 3_650).nullable().default(null),
+});
+
 /** A host, or a host and a port, as a URL has them; brackets around IPv6. */
 const WEBHOOK_HOST = /^(?:[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::[0-9]{1,5})?$/;
 
@@ -331,6 +337,7 @@ const deputyFieldsSchema = z.strictObject({
   subagent_runtime: subagentRuntimeSchema.prefault({}),
   subagent_batches: subagentBatchesSchema.prefault({}),
   runtime: runtimeSchema.prefault({}),
+  retention: retentionSchema.prefault({}),
   webhooks: webhooksSchema.prefault({}),
   tools: toolsSchema.prefault({}),
   agents: agentsSchema.prefault({}),

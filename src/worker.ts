@@ -29,6 +29,8 @@ import { D1BatchRepository } from "./platform/d1/batch-repository.ts";
 import { systemPurgeFences } from "./platform/d1/fence.ts";
 import { D1OwnerRows } from "./platform/d1/owner-rows.ts";
 import { D1RunEventReader } from "./platform/d1/run-event-reader.ts";
+import { systemRetire } from "./platform/d1/retention.ts";
+import { D1RunSearch } from "./platform/d1/run-search.ts";
 import { D1SubagentDefinitions } from "./platform/d1/subagent-definitions.ts";
 import { D1ThreadSearch } from "./platform/d1/thread-search.ts";
 import { failpointsOf } from "./platform/failpoints.ts";
@@ -127,6 +129,7 @@ function gatewayFor(env: Env): Gateway {
     auth: { apiKeys: env.API_KEYS, devOwner: env.DEV_OWNER },
     threads: new DurableThreadDirectory(env.THREADS),
     threadSearch: new D1ThreadSearch(env.DB),
+    runSearch: new D1RunSearch(env.DB),
     owners: new D1OwnerRows(env.DB),
     events: new D1RunEventReader(env.DB),
     batches,
@@ -227,5 +230,6 @@ export default {
   async scheduled(_controller, env) {
     await sweepBatches(sweepDeps(env));
     await systemPurgeFences(env.DB, Date.now());
+    await systemRetire(env.DB, shared(env).config.retention, Date.now());
   },
 } satisfies ExportedHandler<Env>;

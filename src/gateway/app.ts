@@ -29,6 +29,7 @@ import { stateOperations } from "./routes/state.ts";
 import { statelessRunOperations } from "./routes/stateless-runs.ts";
 import { subagentOperations } from "./routes/subagents.ts";
 import { systemOperations } from "./routes/system.ts";
+import { runSearchOperations } from "./routes/run-search.ts";
 import { threadExportOperations } from "./routes/thread-export.ts";
 import { threadOperations } from "./routes/threads.ts";
 
@@ -45,6 +46,7 @@ export const OPERATIONS: readonly Operation[] = [
   ...threadOperations,
   ...threadExportOperations,
   ...stateOperations,
+  ...runSearchOperations,
   ...runOperations,
   ...runLifecycleOperations,
   ...runBulkOperations,

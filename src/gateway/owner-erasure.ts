@@ -15,7 +15,7 @@ export const ERASED_THREADS_MAX = 200;
 /** As many as workerd keeps open at once. */
 const ERASURES_AT_ONCE_MAX = 6;
 
-type ErasurePorts = Pick<GatewayDeps, "threads" | "owners">;
+type ErasurePorts = Pick<GatewayDeps, "threads" | "owners" | "now">;
 
 export async function eraseOwner(
   ports: ErasurePorts,
@@ -37,7 +37,7 @@ export async function eraseOwner(
     const left = await ports.owners.countThreads(owner);
     return ok({ done: false, erased: { threads, assistants }, left: { threads: left } });
   }
-  await ports.owners.eraseFences(owner);
+  await ports.owners.closeFences(owner, ports.now());
   return ok({ done: true, erased: { threads, assistants }, left: { threads: 0 } });
 }
 

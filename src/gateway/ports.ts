@@ -9,6 +9,7 @@ import type { ManagedSubagentStore } from "../domain/delegation/managed-subagent
 import type { Result } from "../domain/shared/result.ts";
 import type { GraphSchemas } from "../protocol/assistants.ts";
 import type { ListMessagesQuery, ListRunEventsQuery, RunEventRow } from "../protocol/run-events.ts";
+import type { FoundRun, SearchRunsBody } from "../protocol/run-search.ts";
 import type { SubagentSummary } from "../protocol/subagents.ts";
 import type { ThreadRpc } from "../protocol/thread-rpc.ts";
 import type { CountThreadsBody, SearchThreadsBody, Thread } from "../protocol/threads.ts";
@@ -21,6 +22,11 @@ interface ThreadSearch {
   /** One page in the asked order, and how many threads match in all. */
   search(owner: string, query: SearchThreadsBody): Promise<{ threads: Thread[]; total: number }>;
   count(owner: string, query: CountThreadsBody): Promise<number>;
+}
+
+interface RunSearch {
+  /** One page in the asked order, and whether there is a further one. */
+  search(owner: string, query: SearchRunsBody): Promise<{ runs: FoundRun[]; isMore: boolean }>;
 }
 
 /** `next` is the cursor of the following page, null on the last: a page may end early, at its byte bound. */
@@ -37,7 +43,8 @@ interface OwnerRows {
   strays(owner: string): Promise<string[]>;
   eraseThread(owner: string, threadId: string): Promise<void>;
   eraseAssistants(owner: string): Promise<number>;
-  eraseFences(owner: string): Promise<void>;
+  /** Of threads that are gone: nothing writes for them any more. */
+  closeFences(owner: string, now: number): Promise<void>;
 }
 
 interface RunEventReader {
@@ -86,6 +93,7 @@ export interface GatewayDeps {
   readonly auth: { readonly apiKeys: string | undefined; readonly devOwner: string | undefined };
   readonly threads: ThreadDirectory;
   readonly threadSearch: ThreadSearch;
+  readonly runSearch: RunSearch;
   readonly owners: OwnerRows;
   readonly events: RunEventReader;
   readonly batches: BatchReader;

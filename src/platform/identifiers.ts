@@ -8,6 +8,12 @@ export function newUuidV7(notBefore = 0): string {
   return notBefore > Date.now() ? v7({ msecs: notBefore }) : v7();
 }
 
+/** Below every id made at that time (milliseconds) or later, above those made before. */
+export function uuidV7Floor(time: number): string {
+  const hex = time.toString(16).padStart(12, "0");
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-7`;
+}
+
 /** When an id was made, in milliseconds; `undefined` for one without a time in it. */
 export function timeOfUuidV7(id: string): number | undefined {
   return validate(id) && version(id) === 7 ? Number.parseInt(id.replaceAll("-", "").slice(0, 12), 16) : undefined;

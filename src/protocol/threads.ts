@@ -1,6 +1,7 @@
 /** Thread bodies of the LangGraph API (langgraph-api.md B3): requests as zod shapes, responses as types and shapes. */
 import { z } from "zod";
 import { clientIdSchema } from "./identifiers.ts";
+import { timeFilters } from "./time-filters.ts";
 
 export const metadataSchema = z.record(z.string(), z.unknown());
 
@@ -94,17 +95,6 @@ const SELECT_FIELDS_MAX = 100;
 
 export const THREAD_STATUSES = ["idle", "busy", "interrupted", "error"] as const;
 export type ThreadStatus = (typeof THREAD_STATUSES)[number];
-
-/** A moment as text, in UTC with milliseconds as the stored ones are: they compare as text. */
-const momentSchema = z.iso.datetime({ offset: true }).transform((moment) => new Date(moment).toISOString());
-
-/** Deputy's own: `after` is exclusive, as is `before`. */
-const timeFilters = {
-  created_after: momentSchema.optional(),
-  created_before: momentSchema.optional(),
-  updated_after: momentSchema.optional(),
-  updated_before: momentSchema.optional(),
-};
 
 /** What a list knows of a thread; state is in the thread's object. */
 const THREAD_FIELDS = ["thread_id", "created_at", "updated_at", "metadata", "status"] as const;

@@ -9,6 +9,7 @@ import { D1Assistants } from "../../src/platform/d1/assistants.ts";
 import { BatchReads } from "../../src/platform/d1/batch-reads.ts";
 import { D1OwnerRows } from "../../src/platform/d1/owner-rows.ts";
 import { D1RunEventReader } from "../../src/platform/d1/run-event-reader.ts";
+import { D1RunSearch } from "../../src/platform/d1/run-search.ts";
 import { D1SubagentDefinitions } from "../../src/platform/d1/subagent-definitions.ts";
 import { D1ThreadSearch } from "../../src/platform/d1/thread-search.ts";
 import { defaultAssistantId } from "../../src/platform/identifiers.ts";
@@ -21,6 +22,7 @@ export function gatewayDeps(over: Partial<GatewayDeps> = {}): GatewayDeps {
     auth: { apiKeys: env.API_KEYS, devOwner: undefined },
     threads: new FakeThreads(),
     threadSearch: new D1ThreadSearch(env.DB),
+    runSearch: new D1RunSearch(env.DB),
     owners: new D1OwnerRows(env.DB),
     events: new D1RunEventReader(env.DB),
     batches: new BatchReads(env.DB),

@@ -33,6 +33,7 @@ export const ROUTE_SAMPLES: Readonly<Record<string, RouteSample>> = {
   listAssistantVersions: { path: "/assistants/missing/versions", json: {} },
   setLatestAssistantVersion: { path: "/assistants/missing/latest", json: { version: 1 } },
   createThread: { path: "/threads", json: { thread_id: "t" } },
+  searchRuns: { path: "/runs/search", json: {} },
   searchThreads: { path: "/threads/search", json: {} },
   countThreads: { path: "/threads/count", json: {} },
   pruneThreads: { path: "/threads/prune", json: { thread_ids: ["missing"] } },

@@ -34,7 +34,7 @@ const runEvents = operation({
     const flushed = await deps.threads.stub(address.owner, address.thread_id).flushEvents(address);
     if (!flushed.ok) return flushed;
     const page = await deps.events.listRunEvents(address, params.run_id, query);
-    return page === null ? refuse("not_found", "Run not found") : rows(page);
+    return page === null ? refuse("not_found", NO_RUN) : rows(page);
   },
 });
 
@@ -90,10 +90,13 @@ const runMessages = operation({
     const flushed = await deps.threads.stub(address.owner, address.thread_id).flushEvents(address);
     if (!flushed.ok) return flushed;
     const page = await deps.events.listRunMessages(address, params.run_id, query);
-    if (page === null) return refuse("not_found", "Run not found");
+    if (page === null) return refuse("not_found", NO_RUN);
     return json({ data: page.rows, has_more: page.next !== null });
   },
 });
+
+/** Retention takes a run out of the log with its events; the thread still knows it. */
+const NO_RUN = "Run not found, or its events are past their retention";
 
 function rows(page: EventPage): Answer {
   return json(page.rows, { headers: page.next === null ? {} : { "x-pagination-next": String(page.next) } });

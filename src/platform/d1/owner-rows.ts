@@ -1,12 +1,9 @@
 /**
  * What an owner has in D1 beside single threads: which threads there are, the assistants, and what no thread's object
- * answers for any more. Owns the order of an erasure in D1: fences last, since they guard what was deleted before.
- * Bounded statements; everything may be repeated.
+ * answers for any more. Bounded statements; everything may be repeated.
  */
 import { deleteThreadBatches } from "./retention-batches.ts";
-
-/** Rows one statement deletes. */
-const ERASE_ROWS_CHUNK = 5_000;
+import { deleteEvents } from "./run-event-log.ts";
 
 /** Tables whose key, or an index, begins with owner and thread. */
 const THREAD_TABLES = ["runs", "run_events", "batches", "batch_submissions"] as const;
@@ -43,9 +40,11 @@ export class D1OwnerRows {
   /** For a thread whose object knows of no thread: nothing of it writes any more. */
   async eraseThread(owner: string, threadId: string): Promise<void> {
     await deleteThreadBatches(this.#db, owner, threadId);
-    const events = `DELETE FROM run_events WHERE owner = ?1 AND thread_id = ?2 AND seq IN (
-      SELECT seq FROM run_events WHERE owner = ?1 AND thread_id = ?2 LIMIT ?3)`;
-    await this.#repeat(this.#db.prepare(events).bind(owner, threadId, ERASE_ROWS_CHUNK));
+    await deleteEvents(
+      this.#db,
+      { owner, thread_id: threadId },
+      { run_id: null, first: 0, last: Number.MAX_SAFE_INTEGER },
+    );
     const rows = ["runs", "threads"].map((table) =>
       this.#db.prepare(`DELETE FROM ${table} WHERE owner = ?1 AND thread_id = ?2`).bind(owner, threadId),
     );
@@ -62,15 +61,13 @@ export class D1OwnerRows {
     return assistants?.meta.changes ?? 0;
   }
 
-  /** Once no thread is left. */
-  async eraseFences(owner: string): Promise<void> {
-    const fences = `DELETE FROM thread_fences WHERE owner = ?1 AND thread_id IN (
-      SELECT thread_id FROM thread_fences WHERE owner = ?1 LIMIT ?2)`;
-    await this.#repeat(this.#db.prepare(fences).bind(owner, ERASE_ROWS_CHUNK));
-  }
-
-  async #repeat(statement: D1PreparedStatement): Promise<void> {
-    let changes = ERASE_ROWS_CHUNK;
-    while (changes === ERASE_ROWS_CHUNK) changes = (await statement.run()).meta.changes;
+  /**
+   * Fences guard what was deleted against writes that are still on their way, so they go a day later, as after any deletion
+   * (`fence.ts`). Those that no deletion has marked are marked here.
+   */
+  async closeFences(owner: string, now: number): Promise<void> {
+    const close = `UPDATE thread_fences SET deleted_at = ?2 WHERE owner = ?1 AND deleted_at IS NULL AND NOT EXISTS (
+      SELECT 1 FROM threads WHERE threads.owner = ?1 AND threads.thread_id = thread_fences.thread_id)`;
+    await this.#db.prepare(close).bind(owner, now).run();
   }
 }

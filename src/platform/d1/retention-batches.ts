@@ -37,7 +37,8 @@ export async function deleteThreadBatches(db: D1Access, owner: string, threadId:
   }
 }
 
-async function deleteBatch(db: D1Access, batchId: string): Promise<void> {
+/** Of one that nobody claims from any more. */
+export async function deleteBatch(db: D1Access, batchId: string): Promise<void> {
   for (const [table, key] of PARTS) {
     const statement = db
       .prepare(

@@ -13,7 +13,7 @@ import type { RunStatus } from "../../protocol/runs.ts";
 import type { ThreadStatus } from "../../protocol/threads.ts";
 import { encodeEvents } from "./encoded-events.ts";
 import { deleteThreadBatches } from "./retention-batches.ts";
-import { batchBehind, closeFence, holdFence, takeFence } from "./fence.ts";
+import { batchBehind, closeFence, type D1Access, holdFence, takeFence } from "./fence.ts";
 
 export interface ThreadKey {
   readonly owner: string;
@@ -142,8 +142,8 @@ export class D1RunEventLog {
     ]);
     const behind = <T>(statements: D1PreparedStatement[]) =>
       batchBehind<T>(this.#db, { fence: holdFence(this.#db, closed), thread: closed }, statements);
-    await this.#deleteEvents(key, { run_id: null, first: 0, last: Number.MAX_SAFE_INTEGER }, behind);
     const db = { prepare: (sql: string) => this.#db.prepare(sql), batch: behind };
+    await deleteEvents(db, key, { run_id: null, first: 0, last: Number.MAX_SAFE_INTEGER });
     await deleteThreadBatches(db, owner, thread_id);
   }
 
@@ -160,7 +160,8 @@ export class D1RunEventLog {
     ]);
     const [row] = found?.results ?? [];
     if (row === undefined) return;
-    await this.#deleteEvents(key, { run_id: runId, ...row }, fenced);
+    const db = { prepare: (sql: string) => this.#db.prepare(sql), batch: fenced };
+    await deleteEvents(db, key, { run_id: runId, ...row });
     await fenced([this.#db.prepare(`DELETE FROM runs ${where}`).bind(owner, thread_id, runId)]);
   }
 
@@ -168,22 +169,6 @@ export class D1RunEventLog {
     const thread = { owner: key.owner, threadId: key.thread_id, epoch };
     return <T>(statements: D1PreparedStatement[]) =>
       batchBehind<T>(this.#db, { fence: takeFence(this.#db, thread), thread }, statements);
-  }
-
-  async #deleteEvents(
-    key: ThreadKey,
-    range: { run_id: string | null; first: number; last: number },
-    fenced: FencedBatch,
-  ): Promise<void> {
-    const statement = this.#db
-      .prepare(
-        `DELETE FROM run_events WHERE owner = ?1 AND thread_id = ?2 AND seq IN (
-           SELECT seq FROM run_events
-           WHERE owner = ?1 AND thread_id = ?2 AND seq BETWEEN ?3 AND ?4 AND (?5 IS NULL OR run_id = ?5) LIMIT ?6)`,
-      )
-      .bind(key.owner, key.thread_id, range.first, range.last, range.run_id, DELETE_EVENTS_CHUNK);
-    let changes = DELETE_EVENTS_CHUNK;
-    while (changes === DELETE_EVENTS_CHUNK) changes = (await fenced([statement]))[0]?.meta.changes ?? 0;
   }
 
   #thread(key: ThreadKey, epoch: number, thread: ThreadProjection): D1PreparedStatement {
@@ -222,6 +207,23 @@ export class D1RunEventLog {
         run.updated_at,
       );
   }
+}
+
+/** Of one run, or of the thread, in bounded statements. `db` may stand behind a fence. */
+export async function deleteEvents(
+  db: D1Access,
+  key: ThreadKey,
+  range: { readonly run_id: string | null; readonly first: number; readonly last: number },
+): Promise<void> {
+  const statement = db
+    .prepare(
+      `DELETE FROM run_events WHERE owner = ?1 AND thread_id = ?2 AND seq IN (
+         SELECT seq FROM run_events
+         WHERE owner = ?1 AND thread_id = ?2 AND seq BETWEEN ?3 AND ?4 AND (?5 IS NULL OR run_id = ?5) LIMIT ?6)`,
+    )
+    .bind(key.owner, key.thread_id, range.first, range.last, range.run_id, DELETE_EVENTS_CHUNK);
+  let changes = DELETE_EVENTS_CHUNK;
+  while (changes === DELETE_EVENTS_CHUNK) changes = (await db.batch([statement]))[0]?.meta.changes ?? 0;
 }
 
 function boundsByRun(events: readonly RunEvent[]): Map<string, SeqBounds> {

@@ -3,7 +3,7 @@
  * owner (P7); metadata matches by containment (every node of the filter is at the same place in the thread's
  * metadata); threads of stateless runs are listed only for a filter that asks for them.
  */
-import { and, asc, count, desc, eq, gt, lt, sql, type SQL } from "drizzle-orm";
+import { and, asc, count, desc, eq, sql, type SQL } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/d1";
 import {
   type CountThreadsBody,
@@ -12,6 +12,7 @@ import {
   type Thread,
   type ThreadStatus,
 } from "../../protocol/threads.ts";
+import { containing, withinTimes } from "./list-filters.ts";
 import { threads } from "./schema/threads.ts";
 
 type Filter = Pick<SearchThreadsBody, "ids"> & CountThreadsBody;
@@ -60,26 +61,12 @@ function matching(owner: string, { metadata, ids, status, ...times }: Filter): S
   return and(
     eq(threads.owner, owner),
     status === undefined ? undefined : eq(threads.status, status),
-    times.created_after === undefined ? undefined : gt(threads.createdAt, times.created_after),
-    times.created_before === undefined ? undefined : lt(threads.createdAt, times.created_before),
-    times.updated_after === undefined ? undefined : gt(threads.updatedAt, times.updated_after),
-    times.updated_before === undefined ? undefined : lt(threads.updatedAt, times.updated_before),
+    ...withinTimes(threads, times),
     // One parameter for all ids: D1 binds at most 100.
     ids === undefined ? undefined : sql`${threads.threadId} IN (SELECT value FROM json_each(${JSON.stringify(ids)}))`,
-    byMetadata ? containing(metadata) : undefined,
+    byMetadata ? containing(threads.metadata, metadata) : undefined,
     asksStateless ? undefined : sql`${threads.metadata} ->> ${`$.${STATELESS_MARK}`} IS NOT 1`,
   );
-}
-
-/** SQLite names the places of both documents (`fullkey`), so keys with dots or quotes need no escaping here. */
-function containing(metadata: Record<string, unknown>): SQL {
-  return sql`NOT EXISTS (
-    SELECT 1 FROM json_tree(${JSON.stringify(metadata)}) AS asked
-    WHERE NOT EXISTS (
-      SELECT 1 FROM json_tree(${threads.metadata}) AS held
-      WHERE held.fullkey = asked.fullkey AND held.type = asked.type AND held.atom IS asked.atom
-    )
-  )`;
 }
 
 function toThread(row: typeof threads.$inferSelect): Thread {

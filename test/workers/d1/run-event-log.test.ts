@@ -75,7 +75,7 @@ it("R121: a run's bounds cover its events, also those of a flush that carries no
   expect(await rows("SELECT first_seq, last_seq FROM runs", at.thread_id)).toEqual([{ first_seq: 4, last_seq: 9 }]);
 });
 
-it("bills one row an event and one a projection", async () => {
+it("bills one row an event and one a projection, and one for a new run's place by age", async () => {
   const at = key();
   await log.flush(at, { epoch: 1, events: [], thread: thread() });
   const again = await log.flush(at, {
@@ -84,7 +84,9 @@ it("bills one row an event and one a projection", async () => {
     thread: thread({ status: "idle" }),
     runs: [run()],
   });
-  expect(again.rows_written).toBe(5);
+  expect(again.rows_written).toBe(6);
+  const ended = await log.flush(at, { epoch: 1, events: [], runs: [run({ status: "success" })] });
+  expect(ended.rows_written).toBe(1);
 });
 
 it("P8: an event too large for a row is cut and flagged, and those behind it still arrive", async () => {

@@ -37,7 +37,10 @@ export const runs = sqliteTable(
     createdAt: text("created_at").notNull(),
     updatedAt: text("updated_at").notNull(),
   },
-  (table) => [primaryKey({ columns: [table.owner, table.threadId, table.runId] })],
+  (table) => [
+    primaryKey({ columns: [table.owner, table.threadId, table.runId] }),
+    index("runs_by_age").on(table.owner, table.createdAt, table.runId),
+  ],
 );
 
 export const runEvents = sqliteTable(
