@@ -90,7 +90,7 @@ function toArea(path: string): string {
     return scope.startsWith("@") ? `${scope}/${name}` : scope;
   }
   const [, own] = /(?:^|\/)(src\/.*)$/.exec(path) ?? [];
-  return own === undefined ? "bench" : own.split("/").slice(0, 2).join("/");
+  return own === undefined ? "bench" : own.split("/").slice(0, -1).slice(0, 3).join("/");
 }
 
 function sharesOf(
