@@ -150,7 +150,12 @@ class StepGraph {
     const writes = [...Object.entries((update ?? {}) as object), ...branches];
     if (writes.length === 0) return head;
     await checkpoints.putWrites(head, writes, NULL_TASK);
-    const written = (await checkpoints.head(head.id)) ?? head;
+    // In memory they take the place of what an ended run left there; the storage keeps that.
+    const others = head.writes.filter(([task]) => task !== NULL_TASK);
+    const written = {
+      ...head,
+      writes: [...others, ...writes.map(([channel, value]) => [NULL_TASK, channel, value] as const)],
+    };
     if (answers.size > 0) return written;
     const { runId, done, steps } = head.state;
     for (const task of tasksOf(steps[done] ?? "work", done))

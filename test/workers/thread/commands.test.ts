@@ -2,6 +2,7 @@
  * Runs that start from a command, an older checkpoint or a breakpoint, and the base-checkpoint rule for them (architecture
  * section 5): each is killed between its acceptance and its end, and a further wake over the same storage goes on.
  */
+import { HumanMessage } from "@langchain/core/messages";
 import { describe, expect, it } from "vitest";
 import type { ThreadRuntime } from "../../../src/durable-objects/thread-runtime.ts";
 import type { RunRecord } from "../../../src/platform/durable-storage/run-store.ts";
@@ -9,7 +10,10 @@ import type { ApiRefusal } from "../../../src/protocol/errors.ts";
 import { createRunBodySchema } from "../../../src/protocol/runs.ts";
 import { askBoth, askInChild, askTwice, GraphGates, steps } from "../../support/asking-graphs.ts";
 import { eventually } from "../../support/eventually.ts";
-import { withWakes } from "../../support/thread-wakes.ts";
+import { startRun, withWakes } from "../../support/thread-wakes.ts";
+
+/** Whose writes on a checkpoint are a command's own. */
+const NULL_TASK = "00000000-0000-0000-0000-000000000000";
 
 type Graph = (gates: GraphGates) => object;
 
@@ -62,6 +66,35 @@ interface Asked {
 const askedBy = (record: RunRecord) => (record.interrupts ?? []) as readonly Asked[];
 
 const INPUT = { input: { log: ["in"] } };
+
+it("P1: an update is not hidden by that of a run which ended before a step took it in", async () => {
+  await withWakes(async (thread) => {
+    const runtime = await thread.create();
+    const { context } = runtime;
+    await context.live.get((await startRun(runtime, "@ say first")).runId)?.done;
+    const at = { thread_id: thread.threadId, checkpoint_ns: "", checkpoint_id: context.headCheckpointId()! };
+    const left = new HumanMessage({ id: "left", content: "left behind" });
+    // As LangGraph stores them: where to go, then what is new.
+    const writes: [string, unknown][] = [
+      ["branch:to:model", "__start__"],
+      ["messages", [left]],
+    ];
+    await context.saver.putWrites({ configurable: at }, writes, NULL_TASK);
+    const messages = [{ type: "human", content: "@ say brought" }];
+    const body = createRunBodySchema.parse({
+      assistant_id: "lead_agent",
+      command: { update: { messages }, goto: "model" },
+    });
+    const created = await runtime.runs.create({ graph_id: "lead_agent", body });
+    if (!created.ok) throw new Error(created.error.message);
+    const { runId } = created.value;
+    await context.live.get(runId)?.done;
+    expect(context.runs.find(runId)).toMatchObject({ status: "success", error: null });
+    const state = await runtime.state.get({});
+    const held = (state.ok ? state.value.values?.["messages"] : []) as { content: string }[];
+    expect(held.map(({ content }) => content)).toEqual(["@ say first", "first", "@ say brought", "brought"]);
+  });
+});
 
 describe("answers", () => {
   it("a plain value is stored with the one interrupt it answers, and a wrong or second answer is refused", async () => {
