@@ -152,10 +152,8 @@ class StepGraph {
     await checkpoints.putWrites(head, writes, NULL_TASK);
     // In memory they take the place of what an ended run left there; the storage keeps that.
     const others = head.writes.filter(([task]) => task !== NULL_TASK);
-    const written = {
-      ...head,
-      writes: [...others, ...writes.map(([channel, value]) => [NULL_TASK, channel, value] as const)],
-    };
+    const own = writes.map(([channel, value]): [string, string, unknown] => [NULL_TASK, channel, value]);
+    const written = { ...head, writes: [...others, ...own] };
     if (answers.size > 0) return written;
     const { runId, done, steps } = head.state;
     for (const task of tasksOf(steps[done] ?? "work", done))
